@@ -1,0 +1,1 @@
+#include <yolo9/core/pch.h>
