@@ -33,7 +33,9 @@ TEST_CASE("an unknown key is refused with the nearest known one") {
 
 TEST_CASE("yaml is bounded in depth and in aliases") {
   CHECK(message([] { Yaml::parse(std::string(100000, '['), "deep.yaml"); }).find("nested deeper") != std::string::npos);
-  CHECK(message([] { Yaml::parse(std::string(100000, '-') + " x", "deep.yaml"); }) != "no error");
+  std::string dashes(100000, '-');
+  dashes += " x";
+  CHECK(message([&] { Yaml::parse(dashes, "deep.yaml"); }).find("nested deeper") != std::string::npos);
   std::string deep;
   for (int i = 0; i < 500; ++i) deep += std::string(static_cast<size_t>(i), ' ') + "a:\n";
   CHECK(message([&] { Yaml::parse(deep, "deep.yaml"); }).find("nested deeper") != std::string::npos);

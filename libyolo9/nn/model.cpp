@@ -1,0 +1,115 @@
+#include <yolo9/nn/model.h>
+
+#include <yolo9/core/error.h>
+#include <yolo9/nn/conv.h>
+
+namespace yolo9 {
+
+DetectionModelImpl::DetectionModelImpl(const std::string& config, const ModelOptions& options)
+    : DetectionModelImpl(read_graph(find_config(config), options)) {}
+
+DetectionModelImpl::DetectionModelImpl(Graph graph) : graph_(std::move(graph)) {
+  register_module("model", model);
+  for (const auto& layer : graph_.layers) {
+    auto module = layer.make();
+    model->push_back(module);
+    if (auto block = std::dynamic_pointer_cast<LayerImpl>(module)) layers_.push_back(block);
+    else head_ = std::dynamic_pointer_cast<HeadImpl>(module);
+    LayerInfo info;
+    info.index = layer.index;
+    info.from = layer.from;
+    info.repeats = layer.repeats;
+    info.type = layer.type;
+    info.config_args = layer.config_args;
+    info.resolved_args = layer.resolved_args;
+    info.widths = layer.widths;
+    info.stride = static_cast<double>(kProbeSize) / static_cast<double>(layer.size);
+    infos_.push_back(info);
+  }
+  TORCH_CHECK(head_ && layers_.size() + 1 == graph_.layers.size(), "[model] a graph ends with its only head");
+  plan_execution();
+  count_parameters();
+}
+
+void DetectionModelImpl::plan_execution() {
+  const size_t count = graph_.layers.size();
+  releases_.assign(count, {});
+  std::vector<int64_t> last_reader(count, -1);
+  for (const auto& layer : graph_.layers)
+    for (const int64_t source : layer.sources)
+      if (source >= 0) last_reader[static_cast<size_t>(source)] = layer.index;
+  for (size_t i = 0; i + 1 < count; ++i) {
+    // A layer that nobody reads is released by itself.
+    const int64_t reader = last_reader[i] < 0 ? static_cast<int64_t>(i) : last_reader[i];
+    releases_[static_cast<size_t>(reader)].push_back(static_cast<int64_t>(i));
+  }
+  needed_by_main_.assign(count, false);
+  const auto& head = graph_.layers.back();
+  const size_t first = head_->is_dual() ? head.sources.size() / 2 : 0;
+  for (size_t i = first; i < head.sources.size(); ++i)
+    if (head.sources[i] >= 0) needed_by_main_[static_cast<size_t>(head.sources[i])] = true;
+  for (size_t i = count - 1; i-- > 0;) {
+    if (!needed_by_main_[i]) continue;
+    for (const int64_t source : graph_.layers[i].sources)
+      if (source >= 0) needed_by_main_[static_cast<size_t>(source)] = true;
+  }
+}
+
+std::vector<int64_t> DetectionModelImpl::main_layers() const {
+  std::vector<int64_t> indices;
+  for (size_t i = 0; i < layers_.size(); ++i)
+    if (needed_by_main_[i]) indices.push_back(static_cast<int64_t>(i));
+  return indices;
+}
+
+void DetectionModelImpl::count_parameters() {
+  for (auto& info : infos_) {
+    info.parameters = 0;
+    for (const auto& parameter : layer_module(info.index).parameters()) info.parameters += parameter.numel();
+  }
+}
+
+HeadOutput DetectionModelImpl::forward(const torch::Tensor& images) {
+  TORCH_CHECK(images.dim() == 4 && images.size(1) == 3, "[forward] expected pictures [B,3,H,W], got ", images.sizes());
+  TORCH_CHECK(images.is_floating_point(), "[forward] expected floating-point pictures in 0..1, got ", images.dtype());
+  int64_t largest = 1;
+  for (const double stride : graph_.strides) largest = std::max(largest, static_cast<int64_t>(stride));
+  TORCH_CHECK(images.size(2) % largest == 0 && images.size(3) % largest == 0, "[forward] height and width must be ",
+              "multiples of ", largest, ", got ", images.size(2), " x ", images.size(3));
+  const bool auxiliary = auxiliary_ || is_training();
+  const Maps picture{images};
+  std::vector<Maps> outputs(layers_.size());
+  const auto output_of = [&](int64_t index) -> const Maps& {
+    return index < 0 ? picture : outputs[static_cast<size_t>(index)];
+  };
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    if (auxiliary || needed_by_main_[i]) {
+      std::vector<const Maps*> sources;
+      for (const int64_t source : graph_.layers[i].sources) sources.push_back(&output_of(source));
+      outputs[i] = layers_[i]->run(sources);
+      if (observer_) observer_(static_cast<int64_t>(i), outputs[i]);
+    }
+    for (const int64_t index : releases_[i]) outputs[static_cast<size_t>(index)].clear();
+  }
+  std::vector<torch::Tensor> maps;
+  for (const int64_t source : graph_.layers.back().sources) {
+    const auto& output = output_of(source);
+    maps.push_back(output.empty() ? torch::Tensor() : output[0]);
+  }
+  outputs.clear();
+  return head_->forward(maps, auxiliary);
+}
+
+void DetectionModelImpl::fuse() {
+  if (fused_) return;
+  eval();
+  fuse_convolutions(*this);
+  fused_ = true;
+  count_parameters();
+}
+
+DetectionModel make_model(const std::string& config_text, const std::string& name, const ModelOptions& options) {
+  return DetectionModel(parse_graph(config_text, name, options));
+}
+
+}  // namespace yolo9
