@@ -74,7 +74,8 @@ Matrix3 perspective_matrix(const PerspectiveDraws& draws, int64_t height, int64_
 cv::Mat warp(const cv::Mat& image, const Matrix3& matrix, bool divide, Border border) {
   constexpr Matrix3 kIdentity{1, 0, 0, 0, 1, 0, 0, 0, 1};
   if (border.height == 0 && border.width == 0 && matrix == kIdentity) return image;
-  const cv::Size size(image.cols + static_cast<int>(2 * border.width), image.rows + static_cast<int>(2 * border.height));
+  const cv::Size size(image.cols + static_cast<int>(2 * border.width),
+                      image.rows + static_cast<int>(2 * border.height));
   const cv::Scalar fill(kFillGrey, kFillGrey, kFillGrey);
   Matrix3 values = matrix;
   const cv::Mat m(3, 3, CV_64F, values.data());

@@ -253,7 +253,9 @@ torch::Tensor label_tensor(const Scene& scene) {
 
 Dataset::Dataset(const std::vector<std::string>& sources, std::vector<std::string> names, DatasetOptions options)
     : impl_(std::make_unique<Impl>()) {
-  TORCH_CHECK(options.image_size > 0 && options.batch_size > 0 && options.stride > 0, "[dataset] sizes must be positive");
+  TORCH_CHECK(options.image_size > 0 && options.batch_size > 0 && options.stride > 0,
+              "[dataset] sizes must be positive");
+  TORCH_CHECK(options.image_size % 2 == 0, "[dataset] image size ", options.image_size, " is odd");
   use_one_opencv_thread();
   impl_->options = options;
   const std::vector<std::string> paths = find_images(sources);
@@ -281,7 +283,8 @@ int64_t Dataset::size() const { return static_cast<int64_t>(impl_->items.size())
 Sample Dataset::get(int64_t index, int64_t epoch, bool mosaic, int64_t repeat) const {
   const DatasetOptions& options = impl_->options;
   const AugmentOptions& augmentation = options.augmentation;
-  Random random{options.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index), static_cast<uint64_t>(repeat)};
+  Random random{options.seed, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index),
+                static_cast<uint64_t>(repeat)};
   Sample sample;
   sample.path = impl_->item(index).path;
   sample.index = index;

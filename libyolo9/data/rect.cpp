@@ -29,7 +29,8 @@ std::vector<PixelSize> rect_shapes(const std::vector<PixelSize>& ordered_sizes, 
   std::vector<PixelSize> shapes;
   const auto count = static_cast<int64_t>(ordered_sizes.size());
   for (int64_t begin = 0; begin < count; begin += batch_size) {
-    const auto first = ordered_sizes.begin() + begin, last = ordered_sizes.begin() + std::min(begin + batch_size, count);
+    const auto first = ordered_sizes.begin() + begin;
+    const auto last = ordered_sizes.begin() + std::min(begin + batch_size, count);
     const auto [lowest, highest] =
         std::minmax_element(first, last, [](PixelSize a, PixelSize b) { return aspect(a) < aspect(b); });
     double height = 1, width = 1;

@@ -111,9 +111,9 @@ class Assigner {
     const auto side = box.unbind(1), point = points_.unbind(1);
     const auto within = [&](size_t axis) {
       const auto to_low = point[axis].unsqueeze(0) - side[axis].unsqueeze(1);
-      return at::minimum(to_low, side[axis + 2].unsqueeze(1) - point[axis].unsqueeze(0)) > options_.eps;
+      return at::minimum(to_low, side[axis + 2].unsqueeze(1) - point[axis].unsqueeze(0));
     };
-    return within(0).logical_and_(within(1));
+    return at::minimum(within(0), within(1)) > options_.eps;
   }
 
   // An anchor wanted by several ground truths goes to the one with the greatest overlap among all of its image,
@@ -142,7 +142,8 @@ class Assigner {
     for (int64_t image = 0; image < batch_; ++image) {
       const int64_t truth_count = truths.const_data_ptr<int64_t>()[image];
       const int64_t last_cell = first_cell + shared.const_data_ptr<int64_t>()[image];
-      const int64_t rows = std::max<int64_t>(1, options_.chunk_pairs / std::max<int64_t>(1, truth_count));
+      // Every pair has its overlap here, not only those inside: a quarter of the pairs takes the same memory.
+      const int64_t rows = std::max<int64_t>(1, options_.chunk_pairs / 4 / std::max<int64_t>(1, truth_count));
       const auto box = truths_.box.narrow(0, first_truth, truth_count).unsqueeze(0);
       const auto angle = truth_angle_.narrow(0, first_truth, truth_count).unsqueeze(0);
       for (; first_cell < last_cell; first_cell += std::min(rows, last_cell - first_cell)) {

@@ -27,9 +27,11 @@ class ReadLevel : public torch::autograd::Function<ReadLevel> {
     context->saved_data["positive_weight"] = positive_weight;
     context->saved_data["focal_gamma"] = focal_gamma;
     context->saved_data["smoothing"] = smoothing;
-    const auto classes = map.narrow(1, box_channels, map.size(1) - box_channels).to(at::kFloat);
-    const auto background =
-        is_plain(options) ? at::softplus(classes).sum() : class_loss(classes, at::zeros_like(classes), options).sum();
+    // A dense copy first: rows of class channels between box channels would leave most kernels unvectorised.
+    auto classes =
+        map.narrow(1, box_channels, map.size(1) - box_channels).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+    auto background = is_plain(options) ? at::softplus_out(classes, classes).sum()
+                                        : class_loss(classes, at::zeros_like(classes), options).sum();
     const int64_t width = map.size(3);
     const auto y = at::floor_divide(cell, width), x = at::remainder(cell, width);
     const auto rows = map.permute({0, 2, 3, 1}).narrow(3, 0, box_channels).index({image, y, x}).to(at::kFloat);
@@ -44,10 +46,8 @@ class ReadLevel : public torch::autograd::Function<ReadLevel> {
     const ClassLossOptions options{context->saved_data["positive_weight"].toDouble(),
                                    context->saved_data["focal_gamma"].toDouble(),
                                    context->saved_data["smoothing"].toDouble()};
-    auto grad = at::empty_like(map);
+    auto grad = background_gradient(map, box_channels, grads[0], options);
     grad.narrow(1, 0, box_channels).zero_();
-    write_background(map.narrow(1, box_channels, map.size(1) - box_channels),
-                     grad.narrow(1, box_channels, map.size(1) - box_channels), grads[0], options);
     const int64_t width = map.size(3);
     const auto y = at::floor_divide(cell, width), x = at::remainder(cell, width);
     grad.permute({0, 2, 3, 1}).narrow(3, 0, box_channels).index_put_({image, y, x}, grads[1].to(map.scalar_type()));
@@ -59,22 +59,20 @@ class ReadLevel : public torch::autograd::Function<ReadLevel> {
   }
 
  private:
-  static void write_background(const torch::Tensor& classes, torch::Tensor out, const torch::Tensor& scale,
-                               const ClassLossOptions& options) {
-    if (is_plain(options) && classes.scalar_type() == at::kFloat) {
-      at::sigmoid_out(out, classes).mul_(scale);
-      return;
-    }
-    if (is_plain(options)) {
-      out.copy_(at::sigmoid(classes.to(at::kFloat)).mul_(scale));
-      return;
-    }
+  // The gradient of the background over class channels; what it leaves in the box channels has no meaning.
+  static torch::Tensor background_gradient(const torch::Tensor& map, int64_t box_channels, const torch::Tensor& scale,
+                                           const ClassLossOptions& options) {
+    if (is_plain(options) && map.scalar_type() == at::kFloat) return at::sigmoid(map).mul_(scale);
+    if (is_plain(options)) return at::sigmoid(map.to(at::kFloat)).mul_(scale).to(map.scalar_type());
+    const int64_t classes = map.size(1) - box_channels;
     const at::AutoGradMode enable(true);
-    auto leaf = classes.detach().to(at::kFloat).requires_grad_();
+    auto leaf = map.narrow(1, box_channels, classes).detach().to(at::kFloat).requires_grad_();
     const auto sum = class_loss(leaf, at::zeros_like(leaf), options).sum();
     const auto gradient = torch::autograd::grad({sum}, {leaf})[0];
     const at::NoGradGuard no_grad;
-    out.copy_(gradient.mul_(scale));
+    auto grad = at::empty_like(map);
+    grad.narrow(1, box_channels, classes).copy_(gradient.mul_(scale));
+    return grad;
   }
 };
 

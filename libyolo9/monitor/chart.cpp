@@ -30,7 +30,7 @@ Range range_of(const std::vector<double>& values, bool from_zero) {
   }
   if (low > high) return {0, 1};
   if (from_zero) low = std::min(low, 0.0);
-  const double margin = high > low ? 0.05 * (high - low) : std::max(std::abs(high) * 0.1, 1e-9);
+  const double margin = high > low ? 0.05 * (high - low) : high != 0 ? 0.1 * std::abs(high) : 0.1;
   return {from_zero && low == 0 ? 0 : low - margin, high + margin};
 }
 

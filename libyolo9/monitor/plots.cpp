@@ -137,7 +137,7 @@ void plot_memory(const std::vector<MemoryRow>& rows, const std::string& path) {
   if (!refused_at.empty()) {
     const double x = kWidth - kLegend + 5, y = memory.inner().y + 5.5 * 19;
     canvas.dot({x + 10, y}, 4, kRed);
-    canvas.text("out of memory, retried", {x + 22, y}, 9);
+    canvas.text("out of memory", {x + 22, y}, 9);
   }
   options.title = "";
   options.y_label = "images, rung";

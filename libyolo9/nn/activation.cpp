@@ -66,7 +66,8 @@ torch::Tensor activate(const Activation& activation, const torch::Tensor& x) {
     case Kind::Identity: return x;
     case Kind::SiLU: return in_place ? at::silu_(self) : at::silu(x);
     case Kind::ReLU: return in_place ? at::relu_(self) : at::relu(x);
-    case Kind::LeakyReLU: return in_place ? at::leaky_relu_(self, activation.slope) : at::leaky_relu(x, activation.slope);
+    case Kind::LeakyReLU:
+      return in_place ? at::leaky_relu_(self, activation.slope) : at::leaky_relu(x, activation.slope);
     case Kind::GELU: return at::gelu(x);
     case Kind::Hardswish: return in_place ? at::hardswish_(self) : at::hardswish(x);
     case Kind::Mish: return in_place ? at::mish_(self) : at::mish(x);

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include <yolo9/core/error.h>
+#include <yolo9/core/resources.h>
 #include <yolo9/core/yaml.h>
 #include <yolo9/nn/catalog.h>
 
@@ -70,7 +71,8 @@ std::vector<int64_t> read_from(const Yaml& from, int64_t index) {
     if (!item.is_int()) item.fail("\"" + item.text() + "\" is no layer", expected);
     const int64_t value = item.as_int();
     if (value == index) item.fail("layer " + std::to_string(index) + " reads its own output", expected);
-    if (value > index) item.fail("layer " + std::to_string(index) + " reads layer " + item.text() + ", which comes later", expected);
+    if (value > index)
+      item.fail("layer " + std::to_string(index) + " reads layer " + item.text() + ", which comes later", expected);
     if (value < -1) item.fail("\"" + item.text() + "\" is no layer", expected);
     out.push_back(value);
   }
@@ -97,9 +99,11 @@ void add_layer(const Yaml& row, bool in_head, int64_t file_classes, Graph& graph
   layer.in_head = in_head;
   layer.from = read_from(row.at(0), layer.index);
   layer.repeats = read_repeats(row.at(1), graph.depth_multiple);
+  layer.configured_repeats = row.at(1).as_int();
   layer.type = canonical_type(row.at(2).as_string());
   ResolveContext context{graph, row, row.at(3), {}};
-  if (!context.args.is_list()) row.fail("the arguments of " + layer.type + " must be a list, found " + context.args.text());
+  if (!context.args.is_list())
+    row.fail("the arguments of " + layer.type + " must be a list, found " + context.args.text());
   for (const int64_t from : layer.from) {
     const int64_t source = from == -1 ? layer.index - 1 : from;
     layer.sources.push_back(source);
@@ -126,17 +130,6 @@ void check_total(const Yaml& root, const Graph& graph) {
     root.fail("the model would have about " + std::to_string(static_cast<int64_t>(weights / 1e6)) +
                   " million weights, more than " + std::to_string(static_cast<int64_t>(kMaxWeights / 1e6)) + " million",
               "lower widths or repeats");
-}
-
-std::vector<std::string> config_folders() {
-  std::vector<std::string> folders{"models"};
-#ifdef YOLO9_MODELS_DIR
-  folders.push_back(YOLO9_MODELS_DIR);
-#endif
-#ifdef YOLO9_INSTALLED_MODELS_DIR
-  folders.push_back(YOLO9_INSTALLED_MODELS_DIR);
-#endif
-  return folders;
 }
 
 }  // namespace
@@ -190,7 +183,8 @@ Graph parse_graph(const std::string& text, const std::string& name, const ModelO
 
 Graph read_graph(const std::string& path, const ModelOptions& options) {
   std::ifstream file(path, std::ios::binary);
-  if (!file || fs::is_directory(path)) throw Error(ErrorKind::Usage, "the file cannot be opened", path, "check the path");
+  if (!file || fs::is_directory(path))
+    throw Error(ErrorKind::Usage, "the file cannot be opened", path, "check the path");
   constexpr size_t kMaxBytes = 1u << 20;
   std::string text(kMaxBytes + 1, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -202,7 +196,7 @@ Graph read_graph(const std::string& path, const ModelOptions& options) {
 
 std::string find_config(const std::string& name) {
   std::vector<std::string> candidates{name, name + ".yaml"};
-  for (const auto& folder : config_folders()) {
+  for (const auto& folder : resource_folders("models")) {
     if (fs::path(name).is_absolute()) break;
     candidates.push_back(folder + "/" + name);
     candidates.push_back(folder + "/" + name + ".yaml");
@@ -211,7 +205,7 @@ std::string find_config(const std::string& name) {
   for (const auto& candidate : candidates)
     if (fs::is_regular_file(candidate, ignored)) return candidate;
   std::vector<std::string> known;
-  for (const auto& folder : config_folders()) {
+  for (const auto& folder : resource_folders("models")) {
     if (!fs::is_directory(folder, ignored)) continue;
     for (const auto& entry : fs::directory_iterator(folder, ignored))
       if (entry.path().extension() == ".yaml") known.push_back(entry.path().stem().string());

@@ -31,6 +31,7 @@ struct GraphLayer {
   int64_t index = 0;
   std::vector<int64_t> from;     // as configured: -1 or absolute
   std::vector<int64_t> sources;  // absolute; -1 is the image
+  int64_t configured_repeats = 1;  // as in the file
   int64_t repeats = 1;           // after the depth multiple
   std::string type;
   std::string config_args;       // JSON text of the arguments as in the file: [16, 3, 2]

@@ -9,8 +9,10 @@ namespace yolo9 {
 namespace {
 
 void collect(const torch::nn::Module& module, const std::string& prefix, NamedTensors& out) {
-  for (const auto& item : module.named_parameters(/*recurse=*/false)) out.emplace_back(prefix + item.key(), item.value().detach());
-  for (const auto& item : module.named_buffers(/*recurse=*/false)) out.emplace_back(prefix + item.key(), item.value().detach());
+  for (const auto& item : module.named_parameters(/*recurse=*/false))
+    out.emplace_back(prefix + item.key(), item.value().detach());
+  for (const auto& item : module.named_buffers(/*recurse=*/false))
+    out.emplace_back(prefix + item.key(), item.value().detach());
   for (const auto& item : module.named_children()) collect(*item.value(), prefix + item.key() + ".", out);
 }
 
@@ -38,7 +40,8 @@ std::string LoadReport::summary() const {
             (mismatched.size() > 1 ? ", ..." : "") + ")";
   }
   if (!missing.empty())
-    line += "; " + std::to_string(missing.size()) + " missing (" + missing.front() + (missing.size() > 1 ? ", ..." : "") + ")";
+    line += "; " + std::to_string(missing.size()) + " missing (" + missing.front() +
+            (missing.size() > 1 ? ", ..." : "") + ")";
   if (!unexpected.empty())
     line += "; " + std::to_string(unexpected.size()) + " unknown (" + unexpected.front() +
             (unexpected.size() > 1 ? ", ..." : "") + ")";

@@ -6,6 +6,7 @@
 
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
+#include <yolo9/core/resources.h>
 #include <yolo9/core/yaml.h>
 
 namespace yolo9 {
@@ -95,9 +96,9 @@ std::string find_hyp(const std::string& name_or_path) {
   namespace fs = std::filesystem;
   std::vector<std::string> tried{name_or_path, name_or_path + ".yaml"};
   if (name_or_path.find('/') == std::string::npos) {
-    for (const char* folder : {"hyp", YOLO9_HYP_DIR, YOLO9_INSTALLED_HYP_DIR}) {
-      tried.push_back(std::string(folder) + "/" + name_or_path);
-      tried.push_back(std::string(folder) + "/" + name_or_path + ".yaml");
+    for (const auto& folder : resource_folders("hyp")) {
+      tried.push_back(folder + "/" + name_or_path);
+      tried.push_back(folder + "/" + name_or_path + ".yaml");
     }
   }
   for (const auto& candidate : tried)

@@ -33,7 +33,6 @@ AugmentOptions augmentation(const RunOptions& options, const Hyp& hyp) {
 
 void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
   const DataConfig config = load_data_config(options.data);
-  parts.names = options.single_class ? std::vector<std::string>{"item"} : config.names;
   constexpr int64_t kStride = 32;
   parts.image_size = (options.image_size + kStride - 1) / kStride * kStride;
   if (parts.image_size != options.image_size)
@@ -50,7 +49,9 @@ void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
   train.seed = options.seed;
   train.cache_in_memory = !options.cache.empty();
   train.min_items = options.min_items;
-  parts.train_set = std::make_shared<Dataset>(config.train, config.names, train);
+  parts.train_set = std::make_shared<Dataset>(config.split("train"), config.names, train);
+  parts.names = parts.train_set->names();
+  log_info("training: " + parts.train_set->describe());
   parts.batch = std::min(options.batch, parts.train_set->size());
   if (parts.batch < options.batch)
     log_info("the training set has " + std::to_string(parts.batch) + " pictures: batch " + std::to_string(options.batch) +
@@ -62,7 +63,6 @@ void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
   loader.shuffle = !options.rect;
   loader.seed = options.seed;
   parts.train_loader = std::make_unique<Loader>(parts.train_set, loader);
-  if (config.val.empty()) throw Error(ErrorKind::Data, "the key \"val\" is missing", options.data, "name the validation pictures");
 
   DatasetOptions val = train;
   val.augment = false;
@@ -71,7 +71,8 @@ void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
   val.pad = 0.5;
   val.min_items = 0;
   val.batch_size = std::max<int64_t>(1, parts.batch * 2);
-  parts.val_set = std::make_shared<Dataset>(config.val, config.names, val);
+  parts.val_set = std::make_shared<Dataset>(config.split("val"), config.names, val);
+  log_info("validation: " + parts.val_set->describe());
   loader.batch_size = val.batch_size;
   loader.shuffle = false;
   parts.val_loader = std::make_unique<Loader>(parts.val_set, loader);

@@ -6,6 +6,7 @@
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
 #include <yolo9/memory/host_source.h>
+#include <yolo9/train/dataset_facts.h>
 #include <yolo9/train/image_weights.h>
 #include <yolo9/train/run_setup.h>
 
@@ -67,7 +68,7 @@ struct Trainer::State {
 
 std::optional<std::vector<int64_t>> Trainer::State::epoch_order(int64_t epoch) const {
   if (!options.image_weights) return std::nullopt;
-  const auto weights = image_weights(parts.train_set->classes_per_image(), static_cast<int64_t>(parts.names.size()), class_maps);
+  const auto weights = image_weights(classes_per_image(*parts.train_set), static_cast<int64_t>(parts.names.size()), class_maps);
   Random random{options.seed, 0x1a9e5, static_cast<uint64_t>(epoch)};
   return draw_weighted(weights, parts.train_set->size(), random);
 }
@@ -93,7 +94,7 @@ Draw Trainer::State::make_draw(Batch batch) const {
 void Trainer::State::run_step(int64_t epoch, const StepPlan& plan, std::vector<Draw>& draws, EpochEvent& event, int64_t& counted) {
   const bool commit = iteration - last_step_iteration >= plan.accumulate;
   for (size_t i = 0; i < 3; ++i) parts.optimizer->groups()[i].learning_rate = plan.learning_rates[i];
-  if (plan.warming_up && parts.optimizer->has_momentum()) parts.optimizer->set_momentum(plan.momentum);
+  if (parts.optimizer->has_momentum()) parts.optimizer->set_momentum(plan.momentum);
   const StepReport report = parts.step->run(draws, commit);
   if (commit) {
     last_step_iteration = iteration;
@@ -180,7 +181,7 @@ void Trainer::State::evaluate_into(EpochEvent& event) {
 // ---- checkpoints ----
 
 void Trainer::State::restore(const Checkpoint& checkpoint) {
-  if (checkpoint.data_fingerprint != parts.train_set->fingerprint())
+  if (checkpoint.data_fingerprint != fingerprint(*parts.train_set))
     throw Error(ErrorKind::Weights, "the training set is not the one this run began with", options.resume, "restore the data, or start a new run with --weights");
   first_epoch = checkpoint.epoch + 1;
   iteration = checkpoint.iteration;
@@ -213,7 +214,7 @@ Checkpoint Trainer::State::capture(int64_t epoch) const {
   out.class_maps = class_maps;
   out.options_text = options_to_yaml(options);
   out.hyp_text = hyp_to_yaml(hyp);
-  out.data_fingerprint = parts.train_set->fingerprint();
+  out.data_fingerprint = fingerprint(*parts.train_set);
   return out;
 }
 
@@ -259,7 +260,7 @@ TrainResult Trainer::run() {
   resumed.reset();
   std::filesystem::create_directories(s.run_dir + "/weights");
   s.tell(&Callback::on_start, RunStart{s.run_dir, &s.options, s.parts.names, s.first_epoch, s.options.epochs,
-                                       s.steps, s.parts.train_loader->batches(), s.parts.train_set->labels()});
+                                       s.steps, s.parts.train_loader->batches(), all_labels(*s.parts.train_set)});
   TrainResult result;
   for (int64_t epoch = s.first_epoch; epoch < s.options.epochs; ++epoch) {
     EpochEvent event = s.train_epoch(epoch);

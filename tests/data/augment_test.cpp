@@ -63,7 +63,7 @@ void check_pasted(const cv::Mat& before, const cv::Mat& actual, const cv::Mat& e
   cv::Mat edges = cv::Mat::zeros(actual.size(), CV_8UC1);
   for (size_t i = objects.size() - pasted; i < objects.size(); ++i) {
     std::vector<cv::Point> outline;
-    for (const auto& p : objects[i].polygon) outline.emplace_back(cv::Point(static_cast<int>(p.x), static_cast<int>(p.y)));
+    for (const auto& p : objects[i].polygon) outline.emplace_back(static_cast<int>(p.x), static_cast<int>(p.y));
     cv::polylines(edges, outline, true, cv::Scalar(255));
   }
   cv::dilate(edges, edges, cv::Mat::ones(3, 3, CV_8UC1));

@@ -3,6 +3,7 @@
 #include <yolo9/core/safetensors.h>
 #include <yolo9/loss/assigner.h>
 
+#include "loss/scene.h"
 #include "support/fixture.h"
 
 namespace {
@@ -35,39 +36,6 @@ Dense densify(const yolo9::Assignment& result, const yolo9::GroundTruths& truths
   dense.scores.index_put_({result.image, result.anchor, label}, result.score);
   dense.foreground.index_put_({result.image, result.anchor}, torch::ones_like(label).to(torch::kUInt8));
   return dense;
-}
-
-// `count` boxes per image over a 640 px picture, predictions near the anchors, few distinct values.
-struct Scene {
-  yolo9::GroundTruths truths;
-  torch::Tensor boxes, points;
-  yolo9::ClassScores scores;
-};
-
-Scene make_scene(const std::vector<int64_t>& counts, int64_t size, int64_t classes, const std::string& name) {
-  Scene scene;
-  const auto batch = static_cast<int64_t>(counts.size());
-  std::vector<torch::Tensor> points, images;
-  int64_t total = 0;
-  for (int64_t b = 0; b < batch; ++b) {
-    images.push_back(torch::full({counts[static_cast<size_t>(b)]}, b, torch::kLong));
-    total += counts[static_cast<size_t>(b)];
-  }
-  for (const int64_t stride : {8, 16, 32}) {
-    const int64_t cells = size / stride;
-    const auto axis = (torch::arange(cells, torch::kFloat) + 0.5) * stride;
-    points.push_back(torch::stack({axis.repeat({cells}), axis.repeat_interleave(cells)}, 1));
-    scene.scores.levels.push_back(
-        fixture::uniform(name + ":logits:" + std::to_string(stride), {batch, classes, cells, cells}) * 6 - 5);
-  }
-  scene.points = torch::cat(points);
-  const auto centre = fixture::uniform(name + ":centre", {total, 2}) * size;
-  const auto half = fixture::uniform(name + ":half", {total, 2}) * (size / 8.0) + 4;
-  scene.truths = {torch::cat(images), (fixture::uniform(name + ":label", {total}) * classes).to(torch::kLong),
-                  torch::cat({centre - half, centre + half}, 1).clamp(0, static_cast<double>(size))};
-  const auto reach = fixture::uniform(name + ":reach", {batch, scene.points.size(0), 4}) * 60 + 2;
-  scene.boxes = torch::cat({scene.points - reach.narrow(2, 0, 2), scene.points + reach.narrow(2, 2, 2)}, 2);
-  return scene;
 }
 
 }  // namespace
@@ -110,7 +78,7 @@ TEST_CASE("assignments agree with the fixtures", "[golden]") {
 }
 
 TEST_CASE("the size of the chunks changes no bit") {
-  const auto scene = make_scene({40, 0, 7, 90}, 160, 5, "assigner:chunks");
+  const auto scene = golden::make_scene({40, 0, 7, 90}, 160, 5, "assigner:chunks");
   for (const double alpha : {0.5, 0.7}) {
     yolo9::AssignerOptions options;
     options.alpha = alpha;
@@ -130,7 +98,7 @@ TEST_CASE("the size of the chunks changes no bit") {
 }
 
 TEST_CASE("an image gets the same positives alone and in a batch") {
-  const auto scene = make_scene({30, 12}, 160, 5, "assigner:alone");
+  const auto scene = golden::make_scene({30, 12}, 160, 5, "assigner:alone");
   const auto both = yolo9::assign_targets(scene.truths, scene.boxes, scene.scores, scene.points, {});
   auto second = scene;
   second.truths = {torch::zeros({12}, torch::kLong), scene.truths.label.narrow(0, 30, 12),
@@ -146,7 +114,7 @@ TEST_CASE("an image gets the same positives alone and in a batch") {
 }
 
 TEST_CASE("three thousand boxes in one image") {
-  const auto scene = make_scene({3000}, 640, 80, "assigner:dense");
+  const auto scene = golden::make_scene({3000}, 640, 80, "assigner:dense");
   const auto result = yolo9::assign_targets(scene.truths, scene.boxes, scene.scores, scene.points, {});
   CHECK(result.anchor.size(0) > 3000);
   // Every anchor is positive once at most, and in order.

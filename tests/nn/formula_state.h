@@ -26,7 +26,9 @@ inline std::string ends_after(const std::string& path, const std::string& suffix
   return name.substr(0, name.size() - suffix.size());
 }
 
-inline std::string model_config(const std::string& model) { return fixture::source_dir() + "/models/" + model + ".yaml"; }
+inline std::string model_config(const std::string& model) {
+  return fixture::source_dir() + "/models/" + model + ".yaml";
+}
 
 inline std::vector<int64_t> shape_of(const nlohmann::json& shape) { return shape.get<std::vector<int64_t>>(); }
 

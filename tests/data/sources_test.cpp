@@ -1,0 +1,104 @@
+#include <yolo9/data/sources.h>
+
+#include <catch2/catch.hpp>
+#include <yolo9/core/error.h>
+#include <yolo9/data/data_config.h>
+
+#include "support/fixture.h"
+
+namespace fs = std::filesystem;
+
+namespace {
+
+void touch(const std::string& path) {
+  fs::create_directories(fs::path(path).parent_path());
+  std::ofstream(path) << "x";
+}
+
+std::string message_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const yolo9::Error& error) {
+    CHECK(error.kind() == yolo9::ErrorKind::Data);
+    return error.what();
+  }
+  return "";
+}
+
+}  // namespace
+
+TEST_CASE("pictures are found in folders, lists and links", "[data]") {
+  const auto root = fixture::temporary_dir("sources");
+  touch(root + "/images/a/1.jpg");
+  touch(root + "/images/a/b/2.JPG");
+  touch(root + "/images/größe #3.PNG");
+  touch(root + "/images/notes.txt");
+  touch(root + "/elsewhere/4.webp");
+  fs::create_directory_symlink(root + "/elsewhere", root + "/images/link");
+  fs::create_directory_symlink(root + "/images", root + "/images/a/loop");
+  const auto images = yolo9::find_images({root + "/images"});
+  CHECK(images == std::vector<std::string>{root + "/images/a/1.jpg", root + "/images/a/b/2.JPG",
+                                           root + "/images/größe #3.PNG", root + "/images/link/4.webp"});
+
+  std::ofstream(root + "/list.txt") << "./images/a/1.jpg\r\n\nimages/größe #3.PNG\n" << root << "/elsewhere/4.webp\n";
+  const auto listed = yolo9::find_images({root + "/list.txt"});
+  CHECK(listed == std::vector<std::string>{root + "/elsewhere/4.webp", root + "/images/a/1.jpg",
+                                           root + "/images/größe #3.PNG"});
+  CHECK(yolo9::find_images({root + "/images/a/b", root + "/list.txt"}).size() == 4);
+
+  fs::create_directories(root + "/nothing");
+  CHECK(message_of([&] { yolo9::find_images({root + "/nothing"}); }).find("no pictures") != std::string::npos);
+  CHECK(message_of([&] { yolo9::find_images({root + "/absent"}); }).find("/absent") != std::string::npos);
+}
+
+TEST_CASE("label files stand beside images", "[data]") {
+  CHECK(yolo9::label_path("/d/images/train/größe #3.v2.JPG") == "/d/labels/train/größe #3.v2.txt");
+  CHECK(yolo9::label_path("/d/images.v1/x") == "/d/images.v1/x.txt");
+}
+
+TEST_CASE("data.yaml: paths and names", "[data]") {
+  const auto root = fixture::temporary_dir("data_yaml");
+  touch(root + "/set/images/train/1.jpg");
+  touch(root + "/set/images/val/2.jpg");
+  const auto write = [&](const std::string& text) {
+    std::ofstream(root + "/data.yaml") << text;
+    return root + "/data.yaml";
+  };
+  auto config = yolo9::load_data_config(write(
+      "path: set\ntrain: images/train\nval: [images/val, images/train]\nnames: {0: a, 1: b c}\nnc: 2\n"));
+  CHECK(config.names == std::vector<std::string>{"a", "b c"});
+  CHECK(config.split("train") == std::vector<std::string>{root + "/set/images/train"});
+  CHECK(config.split("val").size() == 2);
+  CHECK(!message_of([&] { config.split("test"); }).empty());
+
+  config = yolo9::load_data_config(write("path: " + root + "/set\ntrain: images/train\nval: nowhere\nnames: [x]\n"));
+  CHECK(config.split("train").front() == root + "/set/images/train");
+  const auto message = message_of([&] { config.split("val"); });
+  CHECK(message.find("data.yaml:3") != std::string::npos);
+  CHECK(message.find("nowhere") != std::string::npos);
+  config = yolo9::load_data_config(write("train: ../set/images/train\nval: set/images/val\nnames: [x]\n"));
+  CHECK(config.split("train").front() == root + "/set/images/train");
+}
+
+TEST_CASE("data.yaml: every mistake names file and line", "[data]") {
+  const auto root = fixture::temporary_dir("data_yaml_faults");
+  const auto message = [&](const std::string& text) {
+    std::ofstream(root + "/data.yaml") << text;
+    return message_of([&] { yolo9::load_data_config(root + "/data.yaml"); });
+  };
+  const auto contains = [](const std::string& text, const std::string& part) {
+    INFO(text);
+    return text.find(part) != std::string::npos && text.find('\n') == std::string::npos;
+  };
+  CHECK(contains(message("val: v\nnames: [a]\n"), "\"train\" is missing"));
+  CHECK(contains(message("train: t\nnames: [a]\n"), "\"val\" is missing"));
+  CHECK(contains(message("train: t\nval: v\n"), "\"names\" is missing"));
+  CHECK(contains(message("train: t\nval: v\nnames: [a, b]\nnc: 3\n"), "data.yaml:4"));
+  CHECK(contains(message("train: t\nval: v\nnames: {0: a, 2: b}\n"), "class 1 is missing"));
+  CHECK(contains(message("train: t\nval: v\nnames: {a: b}\n"), "not a whole number"));
+  CHECK(contains(message("train: t\nval: v\nnames: 5\n"), "data.yaml:3"));
+  CHECK(contains(message("train: t\nval: v\nnames: []\n"), "no class names"));
+  CHECK(contains(message("- 1\n"), "data.yaml:1"));
+  CHECK(contains(message("train: [\n"), "data.yaml"));
+  CHECK(contains(message_of([&] { yolo9::load_data_config(root + "/absent.yaml"); }), "absent.yaml"));
+}
