@@ -56,6 +56,10 @@ inline int run_program(CLI::App& app, int argc, char** argv, const std::function
   app.add_option("--log-level", level, "debug, info, warn, error or off")->capture_default_str();
   app.add_option("--log-file", log.file, "also write log lines to this file");
   app.add_flag("--log-json", log.json, "log one JSON object a line");
+  // Of a flag given twice the last counts, so that a script's defaults can be overridden; lists stay lists.
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -34,6 +34,8 @@ std::string read_text(const std::string& path) {
 
 void add_flags(CLI::App& app, Flags& flags) {
   RunOptions& o = flags.options;
+  // A script may end with overrides: the last of a repeated option counts.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--cfg", o.cfg, "model: a yaml file or a bundled name (yolov9-t, gelan-c, ...)");
   app.add_option("--weights", o.weights, "start from these weights (checkpoint or safetensors)");
   app.add_option("--data", o.data, "data set: data.yaml");
@@ -62,7 +64,8 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_flag("--modern-schedule", o.modern_schedule, "learning rate of an epoch from that epoch, not from the one before");
   app.add_option("--label-smoothing", o.label_smoothing, "smoothing of the class targets (overrides the hyper-parameters)");
   app.add_option("--patience", o.patience, "stop after this many epochs without improvement (0: never)")->capture_default_str();
-  app.add_option("--freeze", o.freeze, "layers to freeze: N freezes 0..N-1, several numbers freeze those layers");
+  app.add_option("--freeze", o.freeze, "layers to freeze: N freezes 0..N-1, several numbers freeze those layers")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--memory", o.memory, "memory budget: 8GiB, 85% or bytes (default: all there is)");
   app.add_option("--governor", o.governor, "on, watch or off")->capture_default_str();
   app.add_option("--split", o.split, "exact: slices of a batch add up to the whole; official: each has its own sums")->capture_default_str();
@@ -149,7 +152,7 @@ int train(const CLI::App& app, Flags& flags) {
   at::globalContext().setDeterministicAlgorithms(options.deterministic, /*warn_only=*/false);
   Trainer trainer(options, hyp, run_dir, default_callbacks(run_dir, options));
   const TrainResult result = trainer.run();
-  std::cout << "best mAP50-95 " << result.validation.map << ", mAP50 " << result.validation.map50 << " at epoch " << result.best_epoch
+  std::cout << "best mAP50-95 " << result.validation.map << ", mAP50 " << result.validation.map50 << " at epoch " << result.best_epoch + 1
             << "; results in " << result.run_dir << std::endl;
   return kExitDone;
 }

@@ -8,7 +8,8 @@ target_compile_features(yolo9_settings INTERFACE cxx_std_20)
 target_compile_options(yolo9_settings INTERFACE -fPIC -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wno-restrict -Wno-array-bounds -ffp-contract=off
   $<$<BOOL:${YOLO9_WARNINGS_AS_ERRORS}>:-Werror>)
 if(YOLO9_SANITIZE)
-  target_compile_options(yolo9_settings INTERFACE -fsanitize=${YOLO9_SANITIZE} -fno-omit-frame-pointer)
+  # -O1: GCC takes minutes a file to optimise instrumented code further.
+  target_compile_options(yolo9_settings INTERFACE -fsanitize=${YOLO9_SANITIZE} -fno-omit-frame-pointer -O1 -g1)
   target_link_options(yolo9_settings INTERFACE -fsanitize=${YOLO9_SANITIZE})
 endif()
 

@@ -38,6 +38,7 @@
 #include <yolo9/loss/regression_loss.h>
 
 #include <yolo9/data/augment.h>
+#include <yolo9/data/batch.h>
 #include <yolo9/data/check.h>
 #include <yolo9/data/data_config.h>
 #include <yolo9/data/dataset.h>

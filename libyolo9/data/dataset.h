@@ -75,15 +75,11 @@ class Dataset {
   PixelSize picture_size(int64_t index) const;              // of the file
   const std::vector<LabelRow>& labels(int64_t index) const;  // class 0 throughout for single_class
   std::vector<int64_t> class_counts() const;                 // objects of each class
-  // Height and width of each batch: rectangular ones, or image_size square.
-  PixelSize sample_size(int64_t index) const;
+  PixelSize sample_size(int64_t index) const;                // image_size squared, or of its rectangular batch
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// Collates samples of one size.
-Batch collate(const std::vector<Sample>& samples);
 
 }  // namespace yolo9

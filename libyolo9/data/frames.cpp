@@ -11,6 +11,7 @@
 #include <opencv2/core.hpp>
 #include <opencv2/core/utils/logger.hpp>
 #include <opencv2/videoio.hpp>
+#include <opencv2/videoio/registry.hpp>
 
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
@@ -145,7 +146,7 @@ struct FrameSource::Impl {
     current.path = path;
     current.video = true;
     try {
-      if (!video.open(path, cv::CAP_FFMPEG)) video.open(path, cv::CAP_ANY);
+      video.open(path, cv::videoio_registry::hasBackend(cv::CAP_FFMPEG) ? cv::CAP_FFMPEG : cv::CAP_ANY);
     } catch (const cv::Exception&) {
       video.release();
     }

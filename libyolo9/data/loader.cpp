@@ -7,6 +7,7 @@
 #include <thread>
 #include <unordered_map>
 
+#include <yolo9/data/batch.h>
 #include <yolo9/data/image.h>
 #include <yolo9/data/sampling.h>
 

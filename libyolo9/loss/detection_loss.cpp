@@ -95,7 +95,9 @@ LossResult DetectionLoss::operator()(const HeadOutput& maps, const torch::Tensor
                                      const SliceContext& slice) const {
   TORCH_CHECK(!maps.main.empty(), "[DetectionLoss] no maps");
   const bool dual = !maps.aux.empty();
-  const auto sum_of = [&](int64_t index) { return slice.score_sums.defined() ? slice.score_sums[index] : torch::Tensor(); };
+  const auto sum_of = [&](int64_t index) {
+    return slice.score_sums.defined() ? slice.score_sums[index] : torch::Tensor();
+  };
   const auto main = branch(maps.main, targets, sum_of(dual ? 1 : 0));
   auto items = main.items;
   auto sums = main.score_sum.unsqueeze(0);
@@ -104,7 +106,8 @@ LossResult DetectionLoss::operator()(const HeadOutput& maps, const torch::Tensor
     items = aux.items * options_.aux_weight + items;
     sums = at::stack({aux.score_sum, main.score_sum});
   }
-  items = items * at::tensor({options_.box_gain, options_.cls_gain, options_.dfl_gain}, at::kDouble).to(items.options());
+  const auto gains = at::tensor({options_.box_gain, options_.cls_gain, options_.dfl_gain}, at::kDouble);
+  items = items * gains.to(items.options());
   const int64_t batch = slice.batch_size > 0 ? slice.batch_size : maps.main.front().size(0);
   return {items.sum() * batch, items.detach(), sums};
 }

@@ -76,7 +76,8 @@ torch::Tensor make_norm_scratch(const std::vector<ParameterGroup>& groups) {
   int64_t largest = 0;
   for (const auto& group : groups) {
     int64_t total = 1;
-    for (int64_t count = group.gradient.numel(); count > kRow; count = scratch_size(count)) total += scratch_size(count);
+    for (int64_t count = group.gradient.numel(); count > kRow; count = scratch_size(count))
+      total += scratch_size(count);
     largest = std::max(largest, total);
   }
   return groups.empty() ? torch::Tensor() : at::empty({largest}, groups.front().gradient.options());

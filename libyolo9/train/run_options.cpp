@@ -4,6 +4,10 @@
 
 #include <yolo9/core/error.h>
 #include <yolo9/core/yaml.h>
+#include <yolo9/memory/host_source.h>
+#include <yolo9/nn/graph.h>
+#include <yolo9/train/hyp.h>
+#include <yolo9/train/run_setup.h>
 
 namespace yolo9 {
 
@@ -107,6 +111,14 @@ void check_options(const RunOptions& options) {
   require(options.label_smoothing < 1.0, "--label-smoothing is 1 or more", "give 0 to 0.999");
   require(options.cache.empty() || options.cache == "ram", "--cache " + options.cache + " is not known", "use --cache ram, or leave it out");
   require(!(options.rect && options.image_weights), "--rect and --image-weights exclude each other: rectangular batches have a fixed order", "leave one out");
+  // Names are looked up now, so that a slip shows before the data set is read.
+  if (!options.cfg.empty()) find_config(options.cfg);
+  find_hyp(options.hyp);
+  parse_optimizer(options.optimizer);
+  parse_governor_mode(options.governor);
+  parse_split_mode(options.split);
+  if (!options.memory.empty()) parse_bytes(options.memory, host_total_bytes());
+  parse_device(options.device);
 }
 
 std::string options_to_yaml(const RunOptions& options) {

@@ -49,7 +49,8 @@ torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device
 TrainStep::TrainStep(DetectionModel model, const DetectionLoss& loss, ParameterStore& store, Optimizer& optimizer, Ema* ema,
                      Governor& governor, Communicator& communicator, StepOptions options)
     : model_(std::move(model)), loss_(loss), store_(store), optimizer_(optimizer), ema_(ema), governor_(governor),
-      communicator_(communicator), options_(options), before_step_(store.forward_state()), before_draw_(store.forward_state()) {}
+      communicator_(communicator), options_(options), before_step_(store.forward_state()), before_draw_(store.forward_state()),
+      norm_scratch_(make_norm_scratch(optimizer.groups())) {}
 
 StepReport TrainStep::run(const std::vector<Draw>& draws, bool commit_step) {
   TORCH_CHECK(!draws.empty(), "[TrainStep::run] no draws");
@@ -136,7 +137,7 @@ void TrainStep::commit(StepReport& report) {
   const HostBudgetScope counted;
   const int64_t allocations_before = host_scoped_allocations();
   for (auto& group : optimizer_.groups()) communicator_.all_reduce_mean(group.gradient);
-  report.gradient_norm = clip_gradients(optimizer_.groups(), options_.clip_norm);
+  report.gradient_norm = clip_gradients(optimizer_.groups(), options_.clip_norm, norm_scratch_);
   report.finite = std::isfinite(report.gradient_norm);
   if (report.finite) {
     optimizer_.step();

@@ -17,8 +17,10 @@ expect_failure 3 "$first:[0-9]+: " go
 fresh; echo "0 0.5 0.5 0.1 0.1 0.9" >> "data/labels/train/$first"
 expect_failure 3 "$first:[0-9]+: " go
 fresh; rm -rf data/images/train/*
-expect_failure 3 "no images" go
-expect_failure 2 "unknown key" go --hyp <(echo "lr_0: 0.1")
+expect_failure 3 "no pictures" go
+fresh
+echo "lr_0: 0.1" > wrong.yaml
+expect_failure 2 "wrong.yaml:1: unknown key .*lr0" go --hyp wrong.yaml
 expect_failure 2 "" go --no-such-flag
 expect_failure 2 "nosuchmodel" go --cfg nosuchmodel
 expect_failure 5 "nosuch.pt" go --weights nosuch.pt

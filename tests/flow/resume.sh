@@ -3,10 +3,12 @@
 source "$YOLO9_SOURCE/tests/support/flow.sh"
 
 shapes data --train 24 --val 4 --size 96x96
-run() { train --data data/data.yaml --img 64 --batch 8 --nominal-batch 16 --epochs 6 --close-mosaic 2 --workers 2 --seed 3 --project runs "$@"; }
+settings=(--cfg yolov9-t --hyp scratch-small --optimizer AdamW --noplots --data data/data.yaml --img 64 --batch 8
+  --nominal-batch 16 --epochs 6 --close-mosaic 2 --workers 2 --seed 3 --project runs)
 
-run --name whole
-run --name killed &
+yolo9-train "${settings[@]}" --name whole
+# exec: the process to kill must be the trainer itself, not a shell around it.
+( exec yolo9-train "${settings[@]}" --name killed ) &
 pid=$!
 for _ in $(seq 600); do
   [ -f runs/killed/results.csv ] && [ "$(wc -l < runs/killed/results.csv)" -ge 4 ] && break

@@ -90,10 +90,12 @@ TEST_CASE("losses and gradients on given maps agree with the fixtures", "[golden
           const auto grad = (place.substr(0, dot) == "aux" ? maps.aux : maps.main).at(level).grad();
           const auto wide = grad.to(torch::kFloat64);
           CHECK(wide.norm().item<double>() == Approx(fixture::number(statistics.at("norm"))).epsilon(1e-4));
-          CHECK(wide.mean().item<double>() == Approx(fixture::number(statistics.at("mean"))).epsilon(1e-4).margin(1e-5));
-          CHECK(wide.std(false).item<double>() == Approx(fixture::number(statistics.at("std"))).epsilon(1e-4).margin(1e-5));
-          CHECK(wide.abs().max().item<double>() ==
-                Approx(fixture::number(statistics.at("absmax"))).epsilon(1e-4).margin(1e-5));
+          const auto near = [&](const char* key) {
+            return Approx(fixture::number(statistics.at(key))).epsilon(1e-4).margin(1e-5);
+          };
+          CHECK(wide.mean().item<double>() == near("mean"));
+          CHECK(wide.std(false).item<double>() == near("std"));
+          CHECK(wide.abs().max().item<double>() == near("absmax"));
           const auto key = name + ".grad." + place;
           CHECK(fixture::excess(grad.contiguous().flatten().index_select(0, data.at(key + ".idx")),
                                 data.at(key + ".val"), 1e-5, 1e-4) <= 0);

@@ -1,5 +1,6 @@
 #include <catch2/catch.hpp>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 
@@ -17,8 +18,9 @@ namespace {
 
 // YOLO9_KEEP_PLOTS names a folder to look at; otherwise a temporary one.
 std::string plot_dir() {
-  const char* keep = std::getenv("YOLO9_KEEP_PLOTS");
-  return keep ? keep : fixture::temporary_dir("plots");
+  static const char* keep = std::getenv("YOLO9_KEEP_PLOTS");
+  static const std::string temporary = keep ? "" : fixture::temporary_dir("plots");
+  return keep ? keep : temporary;
 }
 
 // Share of pixels that are not white.

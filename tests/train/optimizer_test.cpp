@@ -69,8 +69,10 @@ TEST_CASE("optimizers agree with the fixture", "[golden]") {
         for (size_t i = 0; i < 3; ++i) optimizer->groups()[i].learning_rate = row.at("lr")[i];
         CHECK(optimizer->has_momentum() == !row.at("momentum").is_null());
         if (optimizer->has_momentum()) optimizer->set_momentum(row.at("momentum"));
-        for (auto& [key, gradient] : model.gradient)
-          gradient.copy_(fixture::uniform("optgrad:v:" + std::to_string(step) + ":" + key, gradient.sizes().vec()) - 0.5);
+        for (auto& [key, gradient] : model.gradient) {
+          const auto formula = "optgrad:v:" + std::to_string(step) + ":" + key;
+          gradient.copy_(fixture::uniform(formula, gradient.sizes().vec()) - 0.5);
+        }
         optimizer->step();
         for (const auto& [key, expected] : row.at("params").items()) {
           CAPTURE(key);
