@@ -1,4 +1,5 @@
 // yolo9-train: trains a detector from yaml configurations.
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -42,9 +43,12 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--hyp", o.hyp, "hyper-parameters: a yaml file or a bundled name")->capture_default_str();
   app.add_option("--epochs", o.epochs, "epochs to train")->capture_default_str();
   app.add_option("--batch,--batch-size", o.batch, "images of one batch")->capture_default_str();
-  app.add_option("--img,--imgsz,--img-size", o.image_size, "picture size in pixels, rounded up to a multiple of 32")->capture_default_str();
-  app.add_option("--nominal-batch", o.nominal_batch, "effective batch that accumulation aims at")->capture_default_str();
-  app.add_option("--accumulate", o.accumulate, "batches per optimizer step (0: from the nominal batch)")->capture_default_str();
+  app.add_option("--img,--imgsz,--img-size", o.image_size, "picture size in pixels, rounded up to a multiple of 32")
+      ->capture_default_str();
+  app.add_option("--nominal-batch", o.nominal_batch, "effective batch that accumulation aims at")
+      ->capture_default_str();
+  app.add_option("--accumulate", o.accumulate, "batches per optimizer step (0: from the nominal batch)")
+      ->capture_default_str();
   app.add_option("--device", o.device, "cpu, or a CUDA device number")->capture_default_str();
   app.add_option("--seed", o.seed, "seed of everything that is drawn")->capture_default_str();
   app.add_flag("--deterministic", o.deterministic, "refuse operations whose result may vary from run to run");
@@ -61,26 +65,33 @@ void add_flags(CLI::App& app, Flags& flags) {
   auto* cosine = app.add_flag("--cos-lr", flags.cosine, "cosine learning rate");
   auto* flat = app.add_flag("--flat-cos-lr", flags.flat_cosine, "flat, then cosine learning rate")->excludes(cosine);
   app.add_flag("--fixed-lr", flags.fixed, "constant learning rate")->excludes(cosine)->excludes(flat);
-  app.add_flag("--modern-schedule", o.modern_schedule, "learning rate of an epoch from that epoch, not from the one before");
-  app.add_option("--label-smoothing", o.label_smoothing, "smoothing of the class targets (overrides the hyper-parameters)");
-  app.add_option("--patience", o.patience, "stop after this many epochs without improvement (0: never)")->capture_default_str();
+  app.add_flag("--modern-schedule", o.modern_schedule,
+               "learning rate of an epoch from that epoch, not from the one before");
+  app.add_option("--label-smoothing", o.label_smoothing,
+                 "smoothing of the class targets (overrides the hyper-parameters)");
+  app.add_option("--patience", o.patience, "stop after this many epochs without improvement (0: never)")
+      ->capture_default_str();
   app.add_option("--freeze", o.freeze, "layers to freeze: N freezes 0..N-1, several numbers freeze those layers")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   app.add_option("--memory", o.memory, "memory budget: 8GiB, 85% or bytes (default: all there is)");
   app.add_option("--governor", o.governor, "on, watch or off")->capture_default_str();
-  app.add_option("--split", o.split, "exact: slices of a batch add up to the whole; official: each has its own sums")->capture_default_str();
+  app.add_option("--split", o.split, "exact: slices of a batch add up to the whole; official: each has its own sums")
+      ->capture_default_str();
   app.add_option("--project", o.project, "folder of runs")->capture_default_str();
   app.add_option("--name", o.name, "this run's folder in it; a number is added if it exists")->capture_default_str();
   app.add_flag("--exist-ok", o.exist_ok, "write into an existing run folder");
   app.add_flag("--nosave", o.no_save, "keep only the last checkpoint");
   app.add_flag("--noval", o.no_val, "validate only after the last epoch");
   app.add_flag("--noplots", o.no_plots, "draw no pictures");
-  app.add_option("--save-period", o.save_period, "also keep a checkpoint every N epochs (below 1: no)")->capture_default_str();
+  app.add_option("--save-period", o.save_period, "also keep a checkpoint every N epochs (below 1: no)")
+      ->capture_default_str();
   app.add_option("--resume", flags.resume, "go on with the newest run, or with this checkpoint")->expected(0, 1);
   app.add_option("--config", flags.config, "yaml with any of these flags as keys; flags win");
   app.add_flag("--dry-run", flags.dry_run, "print the resolved run and stop");
   // Flags of the official trainer that have nothing to do here.
-  app.add_flag_callback("--noautoanchor", [&] { flags.ignored.push_back("--noautoanchor: the model has no anchors"); }, "accepted, does nothing (the model has no anchors)");
+  app.add_flag_callback(
+      "--noautoanchor", [&] { flags.ignored.push_back("--noautoanchor: the model has no anchors"); },
+      "accepted, does nothing (the model has no anchors)");
   for (const auto& [flag, why] : std::vector<std::pair<std::string, std::string>>{
            {"--evolve", "hyper-parameter evolution is not part of this program"},
            {"--bucket", "there is no cloud storage here"},
@@ -88,9 +99,14 @@ void add_flags(CLI::App& app, Flags& flags) {
            {"--upload_dataset", "there is no Weights & Biases logging here"},
            {"--bbox_interval", "there is no Weights & Biases logging here"},
            {"--artifact_alias", "there is no Weights & Biases logging here"}}) {
-    app.add_option_function<std::string>(flag, [flag = flag, why = why](const std::string&) {
-      throw Error(ErrorKind::Usage, flag + " is not available", "", why + "; leave it out");
-    }, "refused: " + why)->expected(0, 1)->group("");
+    app.add_option_function<std::string>(
+           flag,
+           [flag = flag, why = why](const std::string&) {
+             throw Error(ErrorKind::Usage, flag + " is not available", "", why + "; leave it out");
+           },
+           "refused: " + why)
+        ->expected(0, 1)
+        ->group("");
   }
 }
 
@@ -103,14 +119,17 @@ std::string newest_checkpoint(const std::string& project) {
       if (best.empty() || entry.last_write_time() > fs::last_write_time(best)) best = entry.path();
     }
   }
-  if (best.empty()) throw Error(ErrorKind::Weights, "there is no run to resume", project, "give --resume a checkpoint, or start a new run");
+  if (best.empty())
+    throw Error(ErrorKind::Weights, "there is no run to resume", project,
+                "give --resume a checkpoint, or start a new run");
   return best.string();
 }
 
 RunOptions resumed_options(const std::string& checkpoint_path) {
   const Checkpoint checkpoint = load_checkpoint(checkpoint_path);
   if (checkpoint.epoch < 0)
-    throw Error(ErrorKind::Weights, "this run is finished, there is nothing to resume", checkpoint_path, "start a new run from it with --weights");
+    throw Error(ErrorKind::Weights, "this run is finished, there is nothing to resume", checkpoint_path,
+                "start a new run from it with --weights");
   RunOptions options = options_from_yaml(checkpoint.options_text, checkpoint_path);
   options.resume = checkpoint_path;
   return options;
@@ -151,9 +170,22 @@ int train(const CLI::App& app, Flags& flags) {
   }
   at::globalContext().setDeterministicAlgorithms(options.deterministic, /*warn_only=*/false);
   Trainer trainer(options, hyp, run_dir, default_callbacks(run_dir, options));
+  // The first signal ends the run after its step; the handler is then gone, and a second one ends it at once.
+  for (const int signal : {SIGINT, SIGTERM}) {
+    struct sigaction action {};
+    action.sa_handler = [](int) { Trainer::request_stop(); };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(signal, &action, nullptr);
+  }
   const TrainResult result = trainer.run();
-  std::cout << "best mAP50-95 " << result.validation.map << ", mAP50 " << result.validation.map50 << " at epoch " << result.best_epoch + 1
-            << "; results in " << result.run_dir << std::endl;
+  if (result.interrupted) {
+    const bool kept = fs::exists(result.last_path);
+    log_info(kept ? "stopped; go on with --resume " + result.last_path
+                  : "stopped before the first epoch ended: nothing was saved");
+    return kExitStopped;
+  }
+  std::cout << "best mAP50-95 " << result.validation.map << ", mAP50 " << result.validation.map50 << " at epoch "
+            << result.best_epoch + 1 << "; results in " << result.run_dir << std::endl;
   return kExitDone;
 }
 

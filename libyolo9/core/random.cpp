@@ -61,7 +61,8 @@ double Random::beta(double a, double b) {
 std::vector<int64_t> Random::permutation(int64_t count) {
   std::vector<int64_t> order(static_cast<size_t>(count));
   std::iota(order.begin(), order.end(), int64_t{0});
-  for (int64_t i = count - 1; i > 0; --i) std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(integer(i + 1))]);
+  for (int64_t i = count - 1; i > 0; --i)
+    std::swap(order[static_cast<size_t>(i)], order[static_cast<size_t>(integer(i + 1))]);
   return order;
 }
 

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <set>
 
-#include <nlohmann/json.hpp>
 #include <yolo9/core/error.h>
+#include <nlohmann/json.hpp>
 
 namespace yolo9 {
 
@@ -35,7 +35,8 @@ nlohmann::json parse_header(const std::string& path, const std::string& text) {
   bool duplicate = false;
   const auto callback = [&](int depth, nlohmann::json::parse_event_t event, nlohmann::json& value) {
     if (depth > kMaxJsonDepth) refuse(path, "its header is nested too deeply");
-    if (depth == 1 && event == nlohmann::json::parse_event_t::key && !names.insert(value.get<std::string>()).second) duplicate = true;
+    if (depth == 1 && event == nlohmann::json::parse_event_t::key && !names.insert(value.get<std::string>()).second)
+      duplicate = true;
     return true;
   };
   nlohmann::json header;
@@ -61,7 +62,8 @@ Entry read_entry(const std::string& path, const std::string& name, const nlohman
     Entry entry{name, torch::kFloat32, value.at("shape").get<std::vector<int64_t>>(),
                 value.at("data_offsets").at(0).get<uint64_t>(), value.at("data_offsets").at(1).get<uint64_t>()};
     const auto dtype = value.at("dtype").get<std::string>();
-    const auto found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return dtype == t.name; });
+    const auto found =
+        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return dtype == t.name; });
     if (found == std::end(kTypes)) refuse(path, "unknown type " + dtype + " of " + name);
     entry.type = found->type;
     for (const auto& offset : value.at("data_offsets")) {
@@ -70,9 +72,11 @@ Entry read_entry(const std::string& path, const std::string& name, const nlohman
     uint64_t bytes = torch::elementSize(entry.type);
     for (const int64_t size : entry.shape) {
       if (size < 0) refuse(path, "a size of " + name + " is negative");
-      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) refuse(path, "the shape of " + name + " overflows");
+      if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes))
+        refuse(path, "the shape of " + name + " overflows");
     }
-    if (entry.end < entry.begin || entry.end - entry.begin != bytes) refuse(path, "the shape of " + name + " does not match its bytes");
+    if (entry.end < entry.begin || entry.end - entry.begin != bytes)
+      refuse(path, "the shape of " + name + " does not match its bytes");
     return entry;
   } catch (const nlohmann::json::exception&) {
     refuse(path, "the entry of " + name + " is malformed");
@@ -131,11 +135,13 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
   uint64_t offset = 0;
   std::vector<torch::Tensor> packed;
   for (const auto& [name, tensor] : tensors) {
-    const auto found = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return tensor.scalar_type() == t.type; });
+    const auto found = std::find_if(std::begin(kTypes), std::end(kTypes),
+                                    [&](const TypeName& t) { return tensor.scalar_type() == t.type; });
     TORCH_CHECK(found != std::end(kTypes), "[write_safetensors] ", name, " has a type that safetensors cannot hold");
     packed.push_back(tensor.detach().cpu().contiguous());
     const uint64_t bytes = packed.back().nbytes();
-    header[name] = {{"dtype", found->name}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, offset + bytes}}};
+    header[name] = {
+        {"dtype", found->name}, {"shape", tensor.sizes().vec()}, {"data_offsets", {offset, offset + bytes}}};
     offset += bytes;
   }
   std::string text = header.dump();
@@ -146,7 +152,8 @@ void write_safetensors(const std::string& path, const std::vector<std::pair<std:
     const uint64_t length = text.size();
     file.write(reinterpret_cast<const char*>(&length), 8);
     file.write(text.data(), static_cast<std::streamsize>(text.size()));
-    for (const auto& tensor : packed) file.write(static_cast<const char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
+    for (const auto& tensor : packed)
+      file.write(static_cast<const char*>(tensor.data_ptr()), static_cast<std::streamsize>(tensor.nbytes()));
     file.flush();
     if (!file) {
       std::error_code ignored;

@@ -26,8 +26,8 @@ void check_nesting(const std::string& text, const std::string& name, ErrorKind k
   size_t indent = 0;
   bool at_start = true;
   const auto refuse = [&] {
-    throw Error(kind, "nested deeper than " + std::to_string(kMaxDepth) + " levels",
-                name + ":" + std::to_string(line), "this does not look like a configuration file");
+    throw Error(kind, "nested deeper than " + std::to_string(kMaxDepth) + " levels", name + ":" + std::to_string(line),
+                "this does not look like a configuration file");
   };
   for (const char c : text) {
     if (c == '\n') {
@@ -44,10 +44,14 @@ void check_nesting(const std::string& text, const std::string& name, ErrorKind k
       if (c != ' ' && indent > kMaxDepth) refuse();
     } else {
       at_start = false;
-      if ((c == '"' || c == '\'') && !std::isalnum(static_cast<unsigned char>(previous))) quote = c;
-      else if (c == '#' && std::isspace(static_cast<unsigned char>(previous))) comment = true;
-      else if (c == '[' || c == '{') { if (++depth > kMaxDepth) refuse(); }
-      else if (c == ']' || c == '}') --depth;
+      if ((c == '"' || c == '\'') && !std::isalnum(static_cast<unsigned char>(previous)))
+        quote = c;
+      else if (c == '#' && std::isspace(static_cast<unsigned char>(previous)))
+        comment = true;
+      else if (c == '[' || c == '{') {
+        if (++depth > kMaxDepth) refuse();
+      } else if (c == ']' || c == '}')
+        --depth;
     }
     previous = c;
   }
@@ -75,7 +79,8 @@ Yaml::Yaml(std::shared_ptr<Document> document, std::shared_ptr<YAML::Node> node,
     : document_(std::move(document)), node_(std::move(node)), path_(std::move(path)) {}
 
 Yaml Yaml::parse(const std::string& text, const std::string& name, ErrorKind kind) {
-  if (text.size() > kMaxBytes) throw Error(kind, "larger than 16 MiB", name, "this does not look like a configuration file");
+  if (text.size() > kMaxBytes)
+    throw Error(kind, "larger than 16 MiB", name, "this does not look like a configuration file");
   check_nesting(text, name, kind);
   auto document = std::make_shared<Document>(Document{name, kind, {}});
   try {
@@ -95,10 +100,12 @@ Yaml Yaml::load(const std::string& path, ErrorKind kind) {
   if (!file) throw Error(kind, "the file cannot be opened", path, "check the path");
   const auto bytes = static_cast<long long>(file.tellg());
   if (bytes < 0) throw Error(kind, "not a regular file", path, "give a yaml file");
-  if (static_cast<size_t>(bytes) > kMaxBytes) throw Error(kind, "larger than 16 MiB", path, "this does not look like a configuration file");
+  if (static_cast<size_t>(bytes) > kMaxBytes)
+    throw Error(kind, "larger than 16 MiB", path, "this does not look like a configuration file");
   std::string text(static_cast<size_t>(bytes), '\0');
   file.seekg(0);
-  if (!file.read(text.data(), bytes)) throw Error(kind, "the file cannot be read", path, "check that it is a yaml file");
+  if (!file.read(text.data(), bytes))
+    throw Error(kind, "the file cannot be read", path, "check that it is a yaml file");
   return parse(text, path, kind);
 }
 
@@ -140,7 +147,8 @@ Yaml Yaml::at(const std::string& key) const {
 
 Yaml Yaml::at(size_t index) const {
   if (!node_->IsSequence()) fail("expected a list, found " + text());
-  if (index >= node_->size()) fail("expected at least " + std::to_string(index + 1) + " items, found " + std::to_string(node_->size()));
+  if (index >= node_->size())
+    fail("expected at least " + std::to_string(index + 1) + " items, found " + std::to_string(node_->size()));
   const YAML::Node& list = *node_;
   return Yaml(document_, std::make_shared<YAML::Node>(list[index]), path_ + "/" + std::to_string(index));
 }

@@ -68,12 +68,16 @@ int64_t Governor::shrink(const StepShape& shape, int64_t micro_batch) {
   ++ooms_in_step_;
   const std::string needed = format_bytes(std::max(now.peak_allocated_bytes, budget_bytes_));
   if (options_.mode != GovernorMode::On)
-    throw Error(ErrorKind::Memory, "out of memory with " + std::to_string(micro_batch) + " images of " +
-                std::to_string(shape.width) + " px, the governor is not on", "", "run with --governor on or a smaller --batch");
+    throw Error(ErrorKind::Memory,
+                "out of memory with " + std::to_string(micro_batch) + " images of " + std::to_string(shape.width) +
+                    " px, the governor is not on",
+                "", "run with --governor on or a smaller --batch");
   if (micro_batch <= 1)
-    throw Error(ErrorKind::Memory, "even one image of " + std::to_string(shape.height) + "x" + std::to_string(shape.width) +
-                " px does not fit: more than " + needed + " are needed, the budget is " + format_bytes(budget_bytes_), "",
-                "raise --memory, or use a smaller --img or model");
+    throw Error(ErrorKind::Memory,
+                "even one image of " + std::to_string(shape.height) + "x" + std::to_string(shape.width) +
+                    " px does not fit: more than " + needed + " are needed, the budget is " +
+                    format_bytes(budget_bytes_),
+                "", "raise --memory, or use a smaller --img or model");
   Cost& cost = costs_[{shape.height, shape.width}];
   const int64_t next = (micro_batch + 1) / 2;
   cost.smallest_bad = micro_batch;
@@ -81,9 +85,9 @@ int64_t Governor::shrink(const StepShape& shape, int64_t micro_batch) {
   cost.quiet_steps = 0;
   cost.peak_of_slice.erase(cost.peak_of_slice.lower_bound(micro_batch), cost.peak_of_slice.end());
   source_->release_cached();
-  decision_ = "memory: out of memory with " + std::to_string(micro_batch) + " images of " + std::to_string(shape.width) +
-              " px and " + std::to_string(shape.boxes) + " boxes (budget " + format_bytes(budget_bytes_) +
-              "): the step is run again with micro-batch " + std::to_string(next);
+  decision_ = "memory: out of memory with " + std::to_string(micro_batch) + " images of " +
+              std::to_string(shape.width) + " px and " + std::to_string(shape.boxes) + " boxes (budget " +
+              format_bytes(budget_bytes_) + "): the step is run again with micro-batch " + std::to_string(next);
   log_info(decision_);
   return next;
 }

@@ -122,7 +122,8 @@ Cgroup read_cgroup() {
     consider("/sys/fs/cgroup" + sub + "/memory.max", "/sys/fs/cgroup" + sub + "/memory.current");
   }
   for (const std::string& sub : {path_v1, std::string()}) {
-    consider("/sys/fs/cgroup/memory" + sub + "/memory.limit_in_bytes", "/sys/fs/cgroup/memory" + sub + "/memory.usage_in_bytes");
+    consider("/sys/fs/cgroup/memory" + sub + "/memory.limit_in_bytes",
+             "/sys/fs/cgroup/memory" + sub + "/memory.usage_in_bytes");
   }
   return out;
 }

@@ -16,15 +16,27 @@ struct Unit {
   const char* name;  // lower case
   double bytes;
 };
-constexpr std::array<Unit, 14> kUnits{{{"", 1.0}, {"b", 1.0}, {"k", 0x1p10}, {"m", 0x1p20}, {"g", 0x1p30}, {"t", 0x1p40},
-                                       {"kb", 1e3}, {"mb", 1e6}, {"gb", 1e9}, {"kib", 0x1p10}, {"mib", 0x1p20},
-                                       {"gib", 0x1p30}, {"tib", 0x1p40}, {"tb", 1e12}}};
+constexpr std::array<Unit, 14> kUnits{{{"", 1.0},
+                                       {"b", 1.0},
+                                       {"k", 0x1p10},
+                                       {"m", 0x1p20},
+                                       {"g", 0x1p30},
+                                       {"t", 0x1p40},
+                                       {"kb", 1e3},
+                                       {"mb", 1e6},
+                                       {"gb", 1e9},
+                                       {"kib", 0x1p10},
+                                       {"mib", 0x1p20},
+                                       {"gib", 0x1p30},
+                                       {"tib", 0x1p40},
+                                       {"tb", 1e12}}};
 
 }  // namespace
 
 int64_t parse_bytes(const std::string& text, int64_t available_bytes) {
   const auto refuse = [&](const std::string& why) {
-    throw Error(ErrorKind::Usage, "\"" + text + "\" is not an amount of memory: " + why, "", "write it as 8GiB, 500MB, 85% or plain bytes");
+    throw Error(ErrorKind::Usage, "\"" + text + "\" is not an amount of memory: " + why, "",
+                "write it as 8GiB, 500MB, 85% or plain bytes");
   };
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -32,7 +44,8 @@ int64_t parse_bytes(const std::string& text, int64_t available_bytes) {
   if (value <= 0) refuse("it must be above zero");
   std::string unit;
   for (; *end; ++end)
-    if (!std::isspace(static_cast<unsigned char>(*end))) unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*end)));
+    if (!std::isspace(static_cast<unsigned char>(*end)))
+      unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*end)));
   if (unit == "%") {
     if (value > 100) refuse("a share cannot pass 100 %");
     return static_cast<int64_t>(static_cast<double>(available_bytes) * value / 100.0);

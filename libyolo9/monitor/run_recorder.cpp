@@ -50,7 +50,8 @@ std::vector<DrawnBox> boxes_of_detections(const std::vector<torch::Tensor>& dete
     const float* row = rows.data_ptr<float>();
     for (int64_t i = 0; i < rows.size(0); ++i, row += 6)
       if (row[4] > kShownScore)
-        boxes.push_back({static_cast<int64_t>(image), row[0], row[1], row[2], row[3], static_cast<int64_t>(row[5]), row[4]});
+        boxes.push_back(
+            {static_cast<int64_t>(image), row[0], row[1], row[2], row[3], static_cast<int64_t>(row[5]), row[4]});
   }
   return boxes;
 }
@@ -98,8 +99,9 @@ class ProgressCallback final : public Callback {
     progress_.end_epoch(state);
     if (!epoch.validation) return;
     char line[160];
-    std::snprintf(line, sizeof line, "%22s P %.3f  R %.3f  mAP50 %.4f  mAP50-95 %.4f%s", "validation:", epoch.validation->precision,
-                  epoch.validation->recall, epoch.validation->map50, epoch.validation->map, epoch.best ? "  (best so far)" : "");
+    std::snprintf(line, sizeof line, "%22s P %.3f  R %.3f  mAP50 %.4f  mAP50-95 %.4f%s",
+                  "validation:", epoch.validation->precision, epoch.validation->recall, epoch.validation->map50,
+                  epoch.validation->map, epoch.best ? "  (best so far)" : "");
     log_info(line);
   }
 
@@ -183,7 +185,8 @@ class PictureCallback final : public Callback {
     std::vector<LabelBox> boxes;
     const auto rows = start.labels.contiguous();
     const float* row = rows.data_ptr<float>();
-    for (int64_t i = 0; i < rows.size(0); ++i, row += 5) boxes.push_back({static_cast<int64_t>(row[0]), row[1], row[2], row[3], row[4]});
+    for (int64_t i = 0; i < rows.size(0); ++i, row += 5)
+      boxes.push_back({static_cast<int64_t>(row[0]), row[1], row[2], row[3], row[4]});
     plot_labels(boxes, names_, run_dir_ + "/labels.jpg");
   }
 
@@ -196,7 +199,8 @@ class PictureCallback final : public Callback {
   }
 
   // The run's last evaluation, of the best weights, is the one that is drawn.
-  void on_validation_batch(int64_t epoch, int64_t index, const Batch& batch, const std::vector<torch::Tensor>& detections) override {
+  void on_validation_batch(int64_t epoch, int64_t index, const Batch& batch,
+                           const std::vector<torch::Tensor>& detections) override {
     if (epoch == last_epoch_) save_validation_pictures(run_dir_, index, batch, detections, names_);
   }
 
@@ -237,7 +241,8 @@ void plot_evaluation(const EvalResult& result, const std::vector<std::string>& n
 }
 
 std::vector<std::shared_ptr<Callback>> default_callbacks(const std::string& run_dir, const RunOptions& options) {
-  std::vector<std::shared_ptr<Callback>> callbacks{std::make_shared<TableCallback>(), std::make_shared<ProgressCallback>()};
+  std::vector<std::shared_ptr<Callback>> callbacks{std::make_shared<TableCallback>(),
+                                                   std::make_shared<ProgressCallback>()};
   if (!options.no_plots) callbacks.push_back(std::make_shared<PictureCallback>(run_dir));
   return callbacks;
 }

@@ -12,8 +12,8 @@ namespace yolo9 {
 // The callbacks of yolo9-train: progress on standard error, tables and, unless options.no_plots, pictures in `run_dir`.
 std::vector<std::shared_ptr<Callback>> default_callbacks(const std::string& run_dir, const RunOptions& options);
 
-// val_batch<index>_labels.jpg and _pred.jpg in `folder`, for the first batches of an evaluation; nothing for later ones.
-// Detections are in network pixels, [n,6] per image.
+// val_batch<index>_labels.jpg and _pred.jpg in `folder`, for the first batches of an evaluation; nothing for later
+// ones. Detections are in network pixels, [n,6] per image.
 void save_validation_pictures(const std::string& folder, int64_t index, const Batch& batch,
                               const std::vector<torch::Tensor>& detections, const std::vector<std::string>& names);
 

@@ -25,8 +25,8 @@ struct RunStart {
 
 struct StepEvent {
   int64_t epoch = 0;
-  int64_t step = 0;        // optimizer steps so far in this run, from 1
-  int64_t iteration = 0;   // of the step's last draw, from 0
+  int64_t step = 0;       // optimizer steps so far in this run, from 1
+  int64_t iteration = 0;  // of the step's last draw, from 0
   int64_t accumulation = 1;
   int64_t height = 0, width = 0;
   const StepReport* report = nullptr;
@@ -64,7 +64,8 @@ class Callback {
   virtual void on_step(const StepEvent&) {}
   virtual void on_epoch(const EpochEvent&) {}
   // Validation's batches, with detections in network pixels [n,6] per image, for pictures.
-  virtual void on_validation_batch(int64_t /*epoch*/, int64_t /*index*/, const Batch&, const std::vector<torch::Tensor>&) {}
+  virtual void on_validation_batch(int64_t /*epoch*/, int64_t /*index*/, const Batch&,
+                                   const std::vector<torch::Tensor>&) {}
   virtual void on_end(const RunEnd&) {}
 };
 

@@ -77,10 +77,12 @@ void write_atomically(const std::string& path, const std::vector<char>& bytes) {
 
 std::vector<char> read_all(const std::string& path) {
   std::ifstream file(path, std::ios::binary | std::ios::ate);
-  if (!file || !std::filesystem::is_regular_file(path)) refuse(path, "the weights file cannot be opened", "check the path");
+  if (!file || !std::filesystem::is_regular_file(path))
+    refuse(path, "the weights file cannot be opened", "check the path");
   std::vector<char> bytes(static_cast<size_t>(file.tellg()));
   file.seekg(0);
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()))) refuse(path, "the weights file cannot be read", "check the disk");
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(bytes.size())))
+    refuse(path, "the weights file cannot be read", "check the disk");
   return bytes;
 }
 
@@ -146,10 +148,12 @@ Checkpoint load_checkpoint(const std::string& path) {
   if (bytes.empty()) refuse(path, "the weights file is empty", "get or write it again");
   try {
     const c10::IValue value = torch::jit::pickle_load(bytes);
-    if (!value.isGenericDict()) refuse(path, "not a checkpoint of this program", "give one that yolo9-train wrote, or a safetensors file");
+    if (!value.isGenericDict())
+      refuse(path, "not a checkpoint of this program", "give one that yolo9-train wrote, or a safetensors file");
     return unpack_checkpoint(path, value.toGenericDict());
   } catch (const c10::Error&) {
-    refuse(path, "the weights file is damaged or of another program", "give a checkpoint that yolo9-train wrote, or a safetensors file");
+    refuse(path, "the weights file is damaged or of another program",
+           "give a checkpoint that yolo9-train wrote, or a safetensors file");
   } catch (const std::out_of_range&) {
     refuse(path, "the checkpoint lacks an entry", "get or write it again");
   }
@@ -165,13 +169,15 @@ void strip_checkpoint(Checkpoint& checkpoint) {
 
 LoadedModel load_model(const std::string& path, torch::Device device, bool fuse) {
   if (ends_with(path, ".safetensors"))
-    refuse(path, "a safetensors file does not say which model it belongs to", "give a checkpoint that yolo9-train wrote");
+    refuse(path, "a safetensors file does not say which model it belongs to",
+           "give a checkpoint that yolo9-train wrote");
   const Checkpoint checkpoint = load_checkpoint(path);
   ModelOptions options;
   options.classes = static_cast<int64_t>(checkpoint.names.size());
   LoadedModel out{make_model(checkpoint.config_text, path, options), checkpoint.names};
   const LoadReport report = load_state_dict(*out.model, checkpoint.ema.empty() ? checkpoint.model : checkpoint.ema);
-  if (!report.complete()) refuse(path, "the weights do not match the model in the file: " + report.summary(), "get or write it again");
+  if (!report.complete())
+    refuse(path, "the weights do not match the model in the file: " + report.summary(), "get or write it again");
   out.model->to(device);
   out.model->eval();
   if (fuse) out.model->fuse();

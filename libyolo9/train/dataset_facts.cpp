@@ -36,8 +36,8 @@ torch::Tensor all_labels(const Dataset& dataset) {
   std::vector<float> values;
   for (int64_t i = 0; i < dataset.size(); ++i)
     for (const LabelRow& row : dataset.labels(i))
-      for (const double value : {static_cast<double>(row.class_index), static_cast<double>(row.cx), static_cast<double>(row.cy),
-                                 static_cast<double>(row.w), static_cast<double>(row.h)})
+      for (const double value : {static_cast<double>(row.class_index), static_cast<double>(row.cx),
+                                 static_cast<double>(row.cy), static_cast<double>(row.w), static_cast<double>(row.h)})
         values.push_back(static_cast<float>(value));
   return torch::tensor(values).reshape({-1, 5});
 }

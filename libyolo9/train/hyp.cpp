@@ -79,7 +79,8 @@ Hyp load_hyp(const std::string& path) {
     const Yaml value = yaml.at(key.name);
     const double number = value.as_double();
     if (number < key.low || number > key.high)
-      value.fail(std::string(key.name) + " is " + value.text() + ", outside " + format(key.low) + ".." + format(key.high));
+      value.fail(std::string(key.name) + " is " + value.text() + ", outside " + format(key.low) + ".." +
+                 format(key.high));
     hyp.*key.field = number;
   }
   for (const char* name : kIgnored)
@@ -103,7 +104,8 @@ std::string find_hyp(const std::string& name_or_path) {
   }
   for (const auto& candidate : tried)
     if (fs::is_regular_file(candidate)) return candidate;
-  throw Error(ErrorKind::Usage, "no such hyper-parameter file", name_or_path, "give a yaml file, or a name such as scratch-high");
+  throw Error(ErrorKind::Usage, "no such hyper-parameter file", name_or_path,
+              "give a yaml file, or a name such as scratch-high");
 }
 
 std::string hyp_to_yaml(const Hyp& hyp) {

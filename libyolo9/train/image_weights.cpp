@@ -16,10 +16,12 @@ std::vector<double> image_weights(const std::vector<std::vector<int64_t>>& label
     const double missed = 1.0 - (c < class_maps.size() ? class_maps[c] : 0.0);
     weight[c] = missed * missed / std::max(counts[c], 1.0);
   }
-  const double mean = std::accumulate(weight.begin(), weight.end(), 0.0) / std::max<double>(1.0, static_cast<double>(classes));
+  const double mean =
+      std::accumulate(weight.begin(), weight.end(), 0.0) / std::max<double>(1.0, static_cast<double>(classes));
   std::vector<double> out(labels_per_image.size(), 0.0);
   for (size_t i = 0; i < out.size(); ++i)
-    for (const int64_t label : labels_per_image[i]) out[i] += weight[static_cast<size_t>(label)] / (mean > 0 ? mean : 1.0);
+    for (const int64_t label : labels_per_image[i])
+      out[i] += weight[static_cast<size_t>(label)] / (mean > 0 ? mean : 1.0);
   if (std::all_of(out.begin(), out.end(), [](double w) { return w <= 0; })) std::fill(out.begin(), out.end(), 1.0);
   return out;
 }

@@ -71,8 +71,10 @@ ParameterStore::ParameterStore(torch::nn::Module& model) {
   std::vector<Named> fixed, statistics, counters;
   visit_parameters(model, [&](int kind, const std::string& name, const torch::Tensor& tensor) {
     TORCH_CHECK(tensor.scalar_type() == torch::kFloat32, "[ParameterStore] ", name, " is not float32");
-    if (tensor.requires_grad()) trained[static_cast<size_t>(kind)].push_back({name, tensor});
-    else fixed.push_back({name, tensor});
+    if (tensor.requires_grad())
+      trained[static_cast<size_t>(kind)].push_back({name, tensor});
+    else
+      fixed.push_back({name, tensor});
   });
   for (const auto& buffer : model.named_buffers())
     (buffer.value().is_floating_point() ? statistics : counters).push_back({buffer.key(), buffer.value()});

@@ -49,7 +49,8 @@ void read_seed(RunOptions& options, const Yaml& value) {
 }
 
 void read_schedule(RunOptions& options, const Yaml& value) {
-  for (const auto shape : {ScheduleShape::Linear, ScheduleShape::Cosine, ScheduleShape::FlatCosine, ScheduleShape::Fixed}) {
+  for (const auto shape :
+       {ScheduleShape::Linear, ScheduleShape::Cosine, ScheduleShape::FlatCosine, ScheduleShape::Fixed}) {
     if (value.as_string() != schedule_name(shape)) continue;
     options.schedule = shape;
     return;
@@ -71,22 +72,44 @@ std::string write_freeze(const RunOptions& options) {
 const std::vector<Field>& fields() {
   using O = RunOptions;
   static const std::vector<Field> all{
-      text("cfg", &O::cfg), text("weights", &O::weights), text("data", &O::data), text("hyp", &O::hyp),
-      whole("epochs", &O::epochs), whole("batch", &O::batch), whole("img", &O::image_size),
-      whole("nominal-batch", &O::nominal_batch), whole("accumulate", &O::accumulate), text("device", &O::device),
+      text("cfg", &O::cfg),
+      text("weights", &O::weights),
+      text("data", &O::data),
+      text("hyp", &O::hyp),
+      whole("epochs", &O::epochs),
+      whole("batch", &O::batch),
+      whole("img", &O::image_size),
+      whole("nominal-batch", &O::nominal_batch),
+      whole("accumulate", &O::accumulate),
+      text("device", &O::device),
       {"seed", [](const O& o) { return std::to_string(o.seed); }, read_seed},
-      flag("deterministic", &O::deterministic), flag("rect", &O::rect), flag("single-cls", &O::single_class),
-      flag("image-weights", &O::image_weights), flag("multi-scale", &O::multi_scale), flag("light", &O::light),
-      text("cache", &O::cache), whole("workers", &O::workers), whole("min-items", &O::min_items),
-      whole("close-mosaic", &O::close_mosaic), text("optimizer", &O::optimizer),
+      flag("deterministic", &O::deterministic),
+      flag("rect", &O::rect),
+      flag("single-cls", &O::single_class),
+      flag("image-weights", &O::image_weights),
+      flag("multi-scale", &O::multi_scale),
+      flag("light", &O::light),
+      text("cache", &O::cache),
+      whole("workers", &O::workers),
+      whole("min-items", &O::min_items),
+      whole("close-mosaic", &O::close_mosaic),
+      text("optimizer", &O::optimizer),
       {"schedule", [](const O& o) { return std::string(schedule_name(o.schedule)); }, read_schedule},
       flag("modern-schedule", &O::modern_schedule),
       {"label-smoothing", [](const O& o) { return std::to_string(o.label_smoothing); },
        [](O& o, const Yaml& value) { o.label_smoothing = value.as_double(); }},
-      whole("patience", &O::patience), {"freeze", write_freeze, read_freeze}, text("memory", &O::memory),
-      text("governor", &O::governor), text("split", &O::split), text("project", &O::project), text("name", &O::name),
-      flag("exist-ok", &O::exist_ok), flag("nosave", &O::no_save), flag("noval", &O::no_val),
-      flag("noplots", &O::no_plots), whole("save-period", &O::save_period)};
+      whole("patience", &O::patience),
+      {"freeze", write_freeze, read_freeze},
+      text("memory", &O::memory),
+      text("governor", &O::governor),
+      text("split", &O::split),
+      text("project", &O::project),
+      text("name", &O::name),
+      flag("exist-ok", &O::exist_ok),
+      flag("nosave", &O::no_save),
+      flag("noval", &O::no_val),
+      flag("noplots", &O::no_plots),
+      whole("save-period", &O::save_period)};
   return all;
 }
 
@@ -98,19 +121,27 @@ void require(bool condition, const std::string& what, const std::string& remedy)
 
 void check_options(const RunOptions& options) {
   require(!options.data.empty(), "no data set was given", "add --data data.yaml");
-  require(!options.cfg.empty() || !options.weights.empty(), "no model was given", "add --cfg yolov9-t or --weights file.pt");
+  require(!options.cfg.empty() || !options.weights.empty(), "no model was given",
+          "add --cfg yolov9-t or --weights file.pt");
   require(options.epochs >= 1, "--epochs is " + std::to_string(options.epochs), "give 1 or more");
   require(options.batch >= 1, "--batch is " + std::to_string(options.batch), "give 1 or more images");
-  require(options.image_size >= 32 && options.image_size <= 16384, "--img is " + std::to_string(options.image_size), "give 32 to 16384 pixels");
-  require(options.nominal_batch >= 1, "--nominal-batch is " + std::to_string(options.nominal_batch), "give 1 or more images");
-  require(options.accumulate >= 0, "--accumulate is " + std::to_string(options.accumulate), "give 0 (from the nominal batch) or more");
+  require(options.image_size >= 32 && options.image_size <= 16384, "--img is " + std::to_string(options.image_size),
+          "give 32 to 16384 pixels");
+  require(options.nominal_batch >= 1, "--nominal-batch is " + std::to_string(options.nominal_batch),
+          "give 1 or more images");
+  require(options.accumulate >= 0, "--accumulate is " + std::to_string(options.accumulate),
+          "give 0 (from the nominal batch) or more");
   require(options.workers >= 0, "--workers is " + std::to_string(options.workers), "give 0 or more");
-  require(options.patience >= 0, "--patience is " + std::to_string(options.patience), "give 0 (never stop early) or more");
+  require(options.patience >= 0, "--patience is " + std::to_string(options.patience),
+          "give 0 (never stop early) or more");
   require(options.min_items >= 0, "--min-items is " + std::to_string(options.min_items), "give 0 or more");
-  require(options.close_mosaic >= 0, "--close-mosaic is " + std::to_string(options.close_mosaic), "give 0 (never) or more epochs");
+  require(options.close_mosaic >= 0, "--close-mosaic is " + std::to_string(options.close_mosaic),
+          "give 0 (never) or more epochs");
   require(options.label_smoothing < 1.0, "--label-smoothing is 1 or more", "give 0 to 0.999");
-  require(options.cache.empty() || options.cache == "ram", "--cache " + options.cache + " is not known", "use --cache ram, or leave it out");
-  require(!(options.rect && options.image_weights), "--rect and --image-weights exclude each other: rectangular batches have a fixed order", "leave one out");
+  require(options.cache.empty() || options.cache == "ram", "--cache " + options.cache + " is not known",
+          "use --cache ram, or leave it out");
+  require(!(options.rect && options.image_weights),
+          "--rect and --image-weights exclude each other: rectangular batches have a fixed order", "leave one out");
   // Names are looked up now, so that a slip shows before the data set is read.
   if (!options.cfg.empty()) find_config(options.cfg);
   find_hyp(options.hyp);

@@ -36,7 +36,8 @@ void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
   constexpr int64_t kStride = 32;
   parts.image_size = (options.image_size + kStride - 1) / kStride * kStride;
   if (parts.image_size != options.image_size)
-    log_info("--img " + std::to_string(options.image_size) + " is not a multiple of 32, taken as " + std::to_string(parts.image_size));
+    log_info("--img " + std::to_string(options.image_size) + " is not a multiple of 32, taken as " +
+             std::to_string(parts.image_size));
 
   DatasetOptions train;
   train.image_size = parts.image_size;
@@ -54,8 +55,8 @@ void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
   log_info("training: " + parts.train_set->describe());
   parts.batch = std::min(options.batch, parts.train_set->size());
   if (parts.batch < options.batch)
-    log_info("the training set has " + std::to_string(parts.batch) + " pictures: batch " + std::to_string(options.batch) +
-             " is taken as " + std::to_string(parts.batch));
+    log_info("the training set has " + std::to_string(parts.batch) + " pictures: batch " +
+             std::to_string(options.batch) + " is taken as " + std::to_string(parts.batch));
 
   LoaderOptions loader;
   loader.batch_size = parts.batch;
@@ -82,7 +83,8 @@ void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
 void load_initial_weights(DetectionModel& model, const std::string& path) {
   const LoadReport report = load_state_dict(*model, load_weights(path));
   if (report.loaded == 0)
-    throw Error(ErrorKind::Weights, "none of its tensors fits the model", path, "give weights of this model's family and size");
+    throw Error(ErrorKind::Weights, "none of its tensors fits the model", path,
+                "give weights of this model's family and size");
   log_info(path + ": " + report.summary());
 }
 
@@ -117,8 +119,10 @@ void set_up_models(RunParts& parts, const RunOptions& options, const Checkpoint*
   if (!layers.empty()) log_info("frozen: " + std::to_string(layers.size()) + " layers");
   parts.store = std::make_unique<ParameterStore>(*parts.model);
   parts.ema_store = std::make_unique<ParameterStore>(*parts.ema_model);
-  if (resumed) load_state_dict(*parts.ema_model, resumed->ema);
-  else parts.ema_store->copy_from(*parts.store);
+  if (resumed)
+    load_state_dict(*parts.ema_model, resumed->ema);
+  else
+    parts.ema_store->copy_from(*parts.store);
   // Validation reads the main branch only.
   parts.ema_model->set_auxiliary(false);
   parts.ema_model->eval();
@@ -150,8 +154,10 @@ void set_up_governor(RunParts& parts, const RunOptions& options) {
 
 torch::Device parse_device(const std::string& name) {
   if (name == "cpu") return torch::Device(torch::kCPU);
-  const bool number = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); });
-  if (!number) throw Error(ErrorKind::Device, "unknown device \"" + name + "\"", "", "use cpu or the number of one CUDA device");
+  const bool number =
+      !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); });
+  if (!number)
+    throw Error(ErrorKind::Device, "unknown device \"" + name + "\"", "", "use cpu or the number of one CUDA device");
   if (!at::globalContext().hasCUDA())
     throw Error(ErrorKind::Device, "there is no CUDA device " + name + " for this program", "", "use --device cpu");
   return torch::Device(torch::kCUDA, static_cast<c10::DeviceIndex>(std::stoi(name)));
@@ -166,7 +172,9 @@ std::vector<int64_t> frozen_layers(const std::vector<int64_t>& freeze, int64_t l
   }
   for (const int64_t index : out)
     if (index < 0 || index >= layers)
-      throw Error(ErrorKind::Usage, "--freeze names layer " + std::to_string(index) + ", the model has 0.." + std::to_string(layers - 1), "", "give layers of this model");
+      throw Error(ErrorKind::Usage,
+                  "--freeze names layer " + std::to_string(index) + ", the model has 0.." + std::to_string(layers - 1),
+                  "", "give layers of this model");
   if (static_cast<int64_t>(out.size()) >= layers)
     throw Error(ErrorKind::Usage, "--freeze leaves nothing to train", "", "freeze fewer layers");
   return out;

@@ -39,17 +39,26 @@ SplitMode parse_split_mode(const std::string& name) {
 }
 
 torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height, int64_t width) {
-  auto input = images.to(device, /*non_blocking=*/true).to(torch::kFloat32, false, false, torch::MemoryFormat::ChannelsLast);
+  auto input =
+      images.to(device, /*non_blocking=*/true).to(torch::kFloat32, false, false, torch::MemoryFormat::ChannelsLast);
   input.div_(255);
   if (height > 0 && width > 0 && (height != input.size(2) || width != input.size(3)))
     input = at::upsample_bilinear2d(input, {height, width}, /*align_corners=*/false);
   return input;
 }
 
-TrainStep::TrainStep(DetectionModel model, const DetectionLoss& loss, ParameterStore& store, Optimizer& optimizer, Ema* ema,
-                     Governor& governor, Communicator& communicator, StepOptions options)
-    : model_(std::move(model)), loss_(loss), store_(store), optimizer_(optimizer), ema_(ema), governor_(governor),
-      communicator_(communicator), options_(options), before_step_(store.forward_state()), before_draw_(store.forward_state()),
+TrainStep::TrainStep(DetectionModel model, const DetectionLoss& loss, ParameterStore& store, Optimizer& optimizer,
+                     Ema* ema, Governor& governor, Communicator& communicator, StepOptions options)
+    : model_(std::move(model)),
+      loss_(loss),
+      store_(store),
+      optimizer_(optimizer),
+      ema_(ema),
+      governor_(governor),
+      communicator_(communicator),
+      options_(options),
+      before_step_(store.forward_state()),
+      before_draw_(store.forward_state()),
       norm_scratch_(make_norm_scratch(optimizer.groups())) {}
 
 StepReport TrainStep::run(const std::vector<Draw>& draws, bool commit_step) {
@@ -108,7 +117,9 @@ void TrainStep::run_draw(const Draw& draw, int64_t micro_batch, DrawReport& repo
     }
     loss.total.backward();
     // A slice with its own sums is a mean over its images; the draw's figure weighs it by its share.
-    const double share = cut && options_.split == SplitMode::Official ? static_cast<double>(count) / static_cast<double>(batch.size()) : 1.0;
+    const double share = cut && options_.split == SplitMode::Official
+                             ? static_cast<double>(count) / static_cast<double>(batch.size())
+                             : 1.0;
     const auto items = loss.items.to(torch::kCPU, torch::kFloat64);
     for (int64_t k = 0; k < 3; ++k) report.items[static_cast<size_t>(k)] += share * items.data_ptr<double>()[k];
     report.total += loss.total.item<double>();

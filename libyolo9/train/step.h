@@ -85,6 +85,7 @@ class TrainStep {
 };
 
 // uint8 [n,3,H,W] -> float 0..1, channels-last, on `device`, resized (bilinear) when a size is given.
-torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height = 0, int64_t width = 0);
+torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height = 0,
+                               int64_t width = 0);
 
 }  // namespace yolo9

@@ -1,5 +1,6 @@
 #include <yolo9/train/trainer.h>
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 
@@ -20,6 +21,8 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 // Steps in a row without finite gradients after which a run is given up: it will not come back.
 constexpr int64_t kMaxBadSteps = 20;
 
+std::atomic<bool> stop_requested{false};
+
 }  // namespace
 
 struct Trainer::State {
@@ -30,7 +33,7 @@ struct Trainer::State {
   RunParts parts;
 
   int64_t first_epoch = 0;
-  int64_t iteration = 0;             // batches drawn so far
+  int64_t iteration = 0;  // batches drawn so far
   int64_t last_step_iteration = -1;
   int64_t steps = 0;
   int64_t bad_steps = 0;
@@ -38,7 +41,7 @@ struct Trainer::State {
   double best_fitness = -1;
   int64_t best_epoch = 0;
   std::vector<double> class_maps;
-  EvalResult validation;             // the newest
+  EvalResult validation;  // the newest
   bool validated = false;
 
   std::string last_path() const { return run_dir + "/weights/last.pt"; }
@@ -68,7 +71,8 @@ struct Trainer::State {
 
 std::optional<std::vector<int64_t>> Trainer::State::epoch_order(int64_t epoch) const {
   if (!options.image_weights) return std::nullopt;
-  const auto weights = image_weights(classes_per_image(*parts.train_set), static_cast<int64_t>(parts.names.size()), class_maps);
+  const auto weights =
+      image_weights(classes_per_image(*parts.train_set), static_cast<int64_t>(parts.names.size()), class_maps);
   Random random{options.seed, 0x1a9e5, static_cast<uint64_t>(epoch)};
   return draw_weighted(weights, parts.train_set->size(), random);
 }
@@ -91,7 +95,8 @@ Draw Trainer::State::make_draw(Batch batch) const {
   return draw;
 }
 
-void Trainer::State::run_step(int64_t epoch, const StepPlan& plan, std::vector<Draw>& draws, EpochEvent& event, int64_t& counted) {
+void Trainer::State::run_step(int64_t epoch, const StepPlan& plan, std::vector<Draw>& draws, EpochEvent& event,
+                              int64_t& counted) {
   const bool commit = iteration - last_step_iteration >= plan.accumulate;
   for (size_t i = 0; i < 3; ++i) parts.optimizer->groups()[i].learning_rate = plan.learning_rates[i];
   if (parts.optimizer->has_momentum()) parts.optimizer->set_momentum(plan.momentum);
@@ -100,7 +105,8 @@ void Trainer::State::run_step(int64_t epoch, const StepPlan& plan, std::vector<D
     last_step_iteration = iteration;
     ++steps;
     bad_steps = report.finite ? 0 : bad_steps + 1;
-    if (!report.finite) log_warn("step " + std::to_string(steps) + ": the gradients are not finite, the step is skipped");
+    if (!report.finite)
+      log_warn("step " + std::to_string(steps) + ": the gradients are not finite, the step is skipped");
     if (bad_steps >= kMaxBadSteps)
       throw Error(ErrorKind::Usage, std::to_string(kMaxBadSteps) + " steps in a row had no finite gradients", run_dir,
                   "lower lr0, or check the labels with yolo9-data check; weights/last.pt is of the last good epoch");
@@ -128,7 +134,8 @@ EpochEvent Trainer::State::train_epoch(int64_t epoch) {
   event.epoch = epoch;
   event.epochs = options.epochs;
   event.image_size = parts.image_size;
-  if (!mosaic_on(epoch) && (epoch == first_epoch || mosaic_on(epoch - 1))) log_info("mosaic is closed from epoch " + std::to_string(epoch + 1) + " on");
+  if (!mosaic_on(epoch) && (epoch == first_epoch || mosaic_on(epoch - 1)))
+    log_info("mosaic is closed from epoch " + std::to_string(epoch + 1) + " on");
   parts.train_loader->start(epoch, 0, epoch_order(epoch), mosaic_on(epoch));
   std::vector<Draw> draws;
   int64_t counted = 0;
@@ -139,6 +146,10 @@ EpochEvent Trainer::State::train_epoch(int64_t epoch) {
     if (iteration - last_step_iteration >= plan.accumulate) run_step(epoch, plan, draws, event, counted);
     event.learning_rates = plan.learning_rates;
     ++iteration;
+    if (stop_requested) {
+      parts.train_loader->stop();
+      return event;
+    }
   }
   // What is left over at the end moves BatchNorm and the meters only; its gradients are dropped, as in the recipe.
   --iteration;
@@ -182,7 +193,8 @@ void Trainer::State::evaluate_into(EpochEvent& event) {
 
 void Trainer::State::restore(const Checkpoint& checkpoint) {
   if (checkpoint.data_fingerprint != fingerprint(*parts.train_set))
-    throw Error(ErrorKind::Weights, "the training set is not the one this run began with", options.resume, "restore the data, or start a new run with --weights");
+    throw Error(ErrorKind::Weights, "the training set is not the one this run began with", options.resume,
+                "restore the data, or start a new run with --weights");
   first_epoch = checkpoint.epoch + 1;
   iteration = checkpoint.iteration;
   last_step_iteration = checkpoint.last_step_iteration;
@@ -250,6 +262,8 @@ Trainer::Trainer(RunOptions options, Hyp hyp, std::string run_dir, std::vector<s
 
 Trainer::~Trainer() = default;
 
+void Trainer::request_stop() noexcept { stop_requested = true; }
+
 TrainResult Trainer::run() {
   State& s = *state_;
   const auto start = Clock::now();
@@ -259,29 +273,35 @@ TrainResult Trainer::run() {
   if (resumed) s.restore(*resumed);
   resumed.reset();
   std::filesystem::create_directories(s.run_dir + "/weights");
-  s.tell(&Callback::on_start, RunStart{s.run_dir, &s.options, s.parts.names, s.first_epoch, s.options.epochs,
-                                       s.steps, s.parts.train_loader->batches(), all_labels(*s.parts.train_set)});
+  s.tell(&Callback::on_start, RunStart{s.run_dir, &s.options, s.parts.names, s.first_epoch, s.options.epochs, s.steps,
+                                       s.parts.train_loader->batches(), all_labels(*s.parts.train_set)});
   TrainResult result;
+  result.run_dir = s.run_dir;
+  result.last_path = s.last_path();
   for (int64_t epoch = s.first_epoch; epoch < s.options.epochs; ++epoch) {
     EpochEvent event = s.train_epoch(epoch);
+    if (stop_requested) {
+      result.interrupted = true;
+      result.epochs_done = s.epochs_done;
+      return result;
+    }
     s.parts.schedule->end_epoch(epoch);
     s.evaluate_into(event);
     ++s.epochs_done;
-    event.remaining_seconds = seconds_since(start) / static_cast<double>(s.epochs_done) * static_cast<double>(s.options.epochs - epoch - 1);
+    event.remaining_seconds =
+        seconds_since(start) / static_cast<double>(s.epochs_done) * static_cast<double>(s.options.epochs - epoch - 1);
     // Told before it is saved: a run killed in between repeats the epoch and its row, and never lacks one.
     s.tell(&Callback::on_epoch, event);
     s.save(epoch, event.best);
     if (event.validation && s.parts.early_stop->should_stop(epoch, event.fitness)) {
-      log_info("no better fitness for " + std::to_string(s.options.patience) + " epochs: stopped after epoch " + std::to_string(epoch + 1) +
-               ", the best was " + std::to_string(s.best_epoch + 1));
+      log_info("no better fitness for " + std::to_string(s.options.patience) + " epochs: stopped after epoch " +
+               std::to_string(epoch + 1) + ", the best was " + std::to_string(s.best_epoch + 1));
       result.stopped_early = true;
       if (s.options.no_save) save_checkpoint(s.last_path(), s.capture(epoch));
       break;
     }
   }
   s.finish();
-  result.run_dir = s.run_dir;
-  result.last_path = s.last_path();
   result.best_path = std::filesystem::exists(s.best_path()) ? s.best_path() : s.last_path();
   result.best_fitness = s.best_fitness;
   result.best_epoch = s.best_epoch;

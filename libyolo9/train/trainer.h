@@ -18,6 +18,7 @@ struct TrainResult {
   int64_t best_epoch = 0;
   int64_t epochs_done = 0;  // in this call
   bool stopped_early = false;
+  bool interrupted = false; // by request_stop: last.pt is of the last finished epoch
   EvalResult validation;    // of the best weights, on the validation set
 };
 
@@ -30,6 +31,10 @@ class Trainer {
 
   // Throws Error for mistakes in configuration, data, weights or when one image does not fit.
   TrainResult run();
+
+  // Ends the run after the step in progress. What the epoch did so far is not kept: resuming begins it again.
+  // May be called from a signal handler or another thread.
+  static void request_stop() noexcept;
 
  private:
   struct State;

@@ -28,7 +28,9 @@ TEST_CASE("yaml errors name file, line and what was expected") {
 
 TEST_CASE("an unknown key is refused with the nearest known one") {
   const auto doc = Yaml::parse("lr_0: 0.1\n", "hyp.yaml");
-  CHECK(message([&] { doc.refuse_unread({"lr0", "lrf"}); }) == "hyp.yaml:1: unknown key \"lr_0\"; did you mean \"lr0\"?");
+  CHECK(message([&] {
+          doc.refuse_unread({"lr0", "lrf"});
+        }) == "hyp.yaml:1: unknown key \"lr_0\"; did you mean \"lr0\"?");
 }
 
 TEST_CASE("yaml is bounded in depth and in aliases") {

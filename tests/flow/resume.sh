@@ -20,5 +20,19 @@ wait "$pid" || true
 yolo9-train --resume runs/killed/weights/last.pt
 diff runs/whole/results.csv runs/killed/results.csv || fail "the resumed run took another course"
 
+# A signal ends a run in good order: the epochs that were finished are there, and the rest follows.
+( exec yolo9-train "${settings[@]}" --name stopped ) &
+pid=$!
+for _ in $(seq 600); do
+  [ -f runs/stopped/weights/last.pt ] && break
+  sleep 0.1
+done
+kill -TERM "$pid"
+status=0
+wait "$pid" || status=$?
+[ "$status" = 75 ] || fail "exit status $status after SIGTERM instead of 75"
+yolo9-train --resume runs/stopped/weights/last.pt
+diff runs/whole/results.csv runs/stopped/results.csv || fail "the stopped run took another course"
+
 # A finished run cannot be resumed, and says so.
 expect_failure 5 "finished" yolo9-train --resume runs/killed/weights/last.pt

@@ -28,7 +28,8 @@ std::vector<std::string> golden_files(const std::string& folder, const std::stri
   if (!fs::is_directory(root)) return paths;
   for (const auto& entry : fs::directory_iterator(root)) {
     const std::string name = entry.path().filename().string();
-    if (name.size() >= suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0) paths.push_back(entry.path().string());
+    if (name.size() >= suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0)
+      paths.push_back(entry.path().string());
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -107,7 +108,10 @@ torch::Tensor formula(const std::string& name, const std::vector<int64_t>& shape
     const float width = 2.0f * bound;
     apply([&](float u, int64_t) { return (u - 0.5f) * width; });
   } else if (kind == "bn_weight" || kind == "running_var") {
-    apply([](float u, int64_t) { const float half = 0.5f * u; return 0.75f + half; });
+    apply([](float u, int64_t) {
+      const float half = 0.5f * u;
+      return 0.75f + half;
+    });
   } else if (kind == "bn_bias") {
     apply([](float u, int64_t) { return 2.0f * (u - 0.5f); });
   } else if (kind == "bias") {
@@ -119,7 +123,10 @@ torch::Tensor formula(const std::string& name, const std::vector<int64_t>& shape
       return noise + (1.0f - slope);
     });
   } else if (kind == "cls_bias") {
-    apply([](float u, int64_t) { const float noise = 0.2f * (u - 0.5f); return noise + (-3.0f); });
+    apply([](float u, int64_t) {
+      const float noise = 0.2f * (u - 0.5f);
+      return noise + (-3.0f);
+    });
   } else if (kind == "frozen") {
     apply([](float, int64_t i) { return static_cast<float>(i); });
   } else {

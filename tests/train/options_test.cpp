@@ -72,7 +72,8 @@ TEST_CASE("run options come back from their yaml, and unknown ones are refused")
   CHECK(back.data == options.data);
   CHECK(back.schedule == ScheduleShape::FlatCosine);
   CHECK(back.freeze == std::vector<int64_t>{3, 5});
-  CHECK_THROWS_WITH(options_from_yaml("epoch: 3\n", "run.yaml"), "run.yaml:1: unknown key \"epoch\"; did you mean \"epochs\"?");
+  CHECK_THROWS_WITH(options_from_yaml("epoch: 3\n", "run.yaml"),
+                    "run.yaml:1: unknown key \"epoch\"; did you mean \"epochs\"?");
 }
 
 TEST_CASE("options that make no sense are refused before anything happens") {

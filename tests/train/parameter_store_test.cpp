@@ -31,7 +31,8 @@ TEST_CASE("gradients gather in the flat buffers, as views") {
   sum.backward();
   double square = 0;
   for (const auto& item : model->named_parameters())
-    if (item.value().requires_grad() && item.value().grad().defined()) square += item.value().grad().square().sum().item<double>();
+    if (item.value().requires_grad() && item.value().grad().defined())
+      square += item.value().grad().square().sum().item<double>();
   double flat = 0;
   for (const auto& group : store.groups()) flat += group.gradients.square().sum().item<double>();
   CHECK(flat > 0);

@@ -32,7 +32,8 @@ void fill_with_formula(DetectionModel& model, const std::string& name) {
   const auto arch = fixture::read_json(fixture::golden_dir() + "/arch/" + name + ".json");
   for (auto& [key, tensor] : state_dict(*model)) {
     c10::NoGradGuard no_grad;
-    torch::Tensor(tensor).copy_(fixture::formula(key, tensor.sizes().vec(), arch.at("formula_kind").at(key).get<std::string>()));
+    torch::Tensor(tensor).copy_(
+        fixture::formula(key, tensor.sizes().vec(), arch.at("formula_kind").at(key).get<std::string>()));
   }
 }
 
@@ -84,10 +85,13 @@ Draw make_draw(const json& f, size_t index) {
   const auto& entry = f.at("batches").at(index);
   Draw draw;
   const std::vector<int64_t> shape{f.at("batch").get<int64_t>(), 3, f.at("h").get<int64_t>(), f.at("w").get<int64_t>()};
-  draw.batch.images = (fixture::uniform(entry.at("image_name"), shape).to(torch::kFloat64) * 256).floor().to(torch::kUInt8);
+  draw.batch.images =
+      (fixture::uniform(entry.at("image_name"), shape).to(torch::kFloat64) * 256).floor().to(torch::kUInt8);
   draw.batch.targets = torch::zeros({static_cast<int64_t>(entry.at("targets").size()), 6});
   for (size_t row = 0; row < entry.at("targets").size(); ++row)
-    for (size_t k = 0; k < 6; ++k) draw.batch.targets[static_cast<int64_t>(row)][static_cast<int64_t>(k)] = entry.at("targets")[row][k].get<double>();
+    for (size_t k = 0; k < 6; ++k)
+      draw.batch.targets[static_cast<int64_t>(row)][static_cast<int64_t>(k)] =
+          entry.at("targets")[row][k].get<double>();
   return draw;
 }
 
@@ -96,8 +100,10 @@ double norm_of(const torch::nn::Module& module, const std::function<bool(const s
   const auto add = [&](const std::string& name, const torch::Tensor& tensor) {
     if (chosen(name) && tensor.is_floating_point()) sum += tensor.to(torch::kFloat64).square().sum().item<double>();
   };
-  if (buffers) for (const auto& item : module.named_buffers()) add(item.key(), item.value());
-  else for (const auto& item : module.named_parameters()) add(item.key(), item.value());
+  if (buffers)
+    for (const auto& item : module.named_buffers()) add(item.key(), item.value());
+  else
+    for (const auto& item : module.named_parameters()) add(item.key(), item.value());
   return std::sqrt(sum);
 }
 
@@ -110,19 +116,25 @@ void check_norms(Recipe& recipe, const json& row, double rel) {
   const auto all = [](const std::string&) { return true; };
   close(norm_of(*recipe.model, all, false), row.at("param_norm"));
   close(norm_of(*recipe.average, all, false), row.at("ema_param_norm"));
-  for (const auto& [key, which] : {std::pair("param_norms", &recipe.model), std::pair("ema_param_norms", &recipe.average)})
+  for (const auto& [key, which] :
+       {std::pair("param_norms", &recipe.model), std::pair("ema_param_norms", &recipe.average)})
     for (const auto& [name, expected] : row.at(key).items()) {
       CAPTURE(key, name);
-      close(norm_of(**which, [n = name](const std::string& other) { return n == other; }, false), expected);
+      close(norm_of(
+                **which, [n = name](const std::string& other) { return n == other; }, false),
+            expected);
     }
 }
 
 // BatchNorm follows the activations, which are noisier than the parameters.
 void check_statistics(Recipe& recipe, const json& row, double rel) {
-  for (const auto& [prefix, which] : {std::pair(std::string(), &recipe.model), std::pair(std::string("ema_"), &recipe.average)}) {
-    CHECK(norm_of(**which, [](const std::string& n) { return ends_with(n, "running_mean"); }, true) ==
+  for (const auto& [prefix, which] :
+       {std::pair(std::string(), &recipe.model), std::pair(std::string("ema_"), &recipe.average)}) {
+    CHECK(norm_of(
+              **which, [](const std::string& n) { return ends_with(n, "running_mean"); }, true) ==
           Approx(row.at(prefix + "bn_mean_norm").get<double>()).epsilon(rel));
-    CHECK(norm_of(**which, [](const std::string& n) { return ends_with(n, "running_var"); }, true) ==
+    CHECK(norm_of(
+              **which, [](const std::string& n) { return ends_with(n, "running_var"); }, true) ==
           Approx(row.at(prefix + "bn_var_norm").get<double>()).epsilon(rel));
   }
 }
@@ -132,7 +144,8 @@ void check_groups(Recipe& recipe, const json& groups) {
   REQUIRE(groups.size() == 3);
   for (size_t i = 0; i < 3; ++i) {
     CHECK(names[i] == groups[i].at("names").get<std::vector<std::string>>());
-    CHECK(recipe.optimizer->groups()[i].weight_decay == Approx(groups[i].at("weight_decay").get<double>()).epsilon(1e-12));
+    CHECK(recipe.optimizer->groups()[i].weight_decay ==
+          Approx(groups[i].at("weight_decay").get<double>()).epsilon(1e-12));
   }
 }
 
@@ -163,8 +176,10 @@ TEST_CASE("training trajectories follow the reference", "[golden]") {
       }
       const StepPlan plan = recipe.schedule->plan(ni, epoch);
       CHECK(static_cast<double>(plan.accumulate) == row.at("accumulate").get<double>());
-      for (size_t k = 0; k < 3; ++k) CHECK(plan.learning_rates[k] == Approx(row.at("lr")[k].get<double>()).epsilon(1e-9));
-      if (recipe.optimizer->has_momentum()) CHECK(plan.momentum == Approx(row.at("momentum")[0].get<double>()).epsilon(1e-9));
+      for (size_t k = 0; k < 3; ++k)
+        CHECK(plan.learning_rates[k] == Approx(row.at("lr")[k].get<double>()).epsilon(1e-9));
+      if (recipe.optimizer->has_momentum())
+        CHECK(plan.momentum == Approx(row.at("momentum")[0].get<double>()).epsilon(1e-9));
       draws.push_back(make_draw(f, row.at("batch")));
       pending.push_back(i);
       const bool steps = ni - last_step >= plan.accumulate;
@@ -181,12 +196,15 @@ TEST_CASE("training trajectories follow the reference", "[golden]") {
         if (!gentle && pending[d] >= 5) break;
         const double rel = std::max(2e-3, 10 * drawn.at("noise_loss_rel").get<double>());
         CHECK(report.draws[d].total == Approx(drawn.at("loss").get<double>()).epsilon(rel));
-        for (size_t k = 0; k < 3; ++k) CHECK(report.draws[d].items[k] == Approx(drawn.at("items")[k].get<double>()).epsilon(rel));
+        for (size_t k = 0; k < 3; ++k)
+          CHECK(report.draws[d].items[k] == Approx(drawn.at("items")[k].get<double>()).epsilon(rel));
       }
       if (steps) {
         last_step = ni;
         CHECK(recipe.ema->updates() == row.at("ema_updates").get<int64_t>());
-        if (gentle || i < 5) CHECK(report.gradient_norm == Approx(row.at("grad_norm_before_clip").get<double>()).epsilon(gentle ? 2e-2 : 5e-3));
+        if (gentle || i < 5)
+          CHECK(report.gradient_norm ==
+                Approx(row.at("grad_norm_before_clip").get<double>()).epsilon(gentle ? 2e-2 : 5e-3));
       }
       check_norms(recipe, row, gentle ? 1e-5 : 2e-4);
       check_statistics(recipe, row, gentle ? 1e-3 : 5e-3);
