@@ -60,6 +60,10 @@ inline int run_program(CLI::App& app, int argc, char** argv, const std::function
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
+  // A script may end with overrides: the last of a repeated option counts.
+  for (CLI::Option* option : app.get_options()) {
+    if (option->get_items_expected_max() == 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -98,7 +98,8 @@ class Output {
     std::vector<DrawnBox> boxes;
     const auto rows = detections.accessor<float, 2>();
     for (int64_t i = rows.size(0); i-- > 0;) {  // the best last: drawn on top
-      boxes.push_back({0, rows[i][0], rows[i][1], rows[i][2], rows[i][3], static_cast<int64_t>(rows[i][5]), rows[i][4]});
+      const auto row = rows[i];
+      boxes.push_back({0, row[0], row[1], row[2], row[3], static_cast<int64_t>(row[5]), row[4]});
     }
     return boxes;
   }
@@ -190,7 +191,8 @@ int detect(const Flags& flags) {
     seconds += taken;
     output.add(*frame, found);
     const std::string number = frame->video ? " frame " + std::to_string(frame->number + 1) : "";
-    std::printf("%s%s: %s, %.1f ms\n", frame->path.c_str(), number.c_str(), output.summary(found).c_str(), taken * 1000);
+    std::printf("%s%s: %s, %.1f ms\n", frame->path.c_str(), number.c_str(), output.summary(found).c_str(),
+                taken * 1000);
   }
   std::printf("%lld objects in %lld pictures, %.1f ms a picture; results in %s\n",
               static_cast<long long>(output.found()), static_cast<long long>(output.frames()),

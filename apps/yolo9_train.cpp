@@ -35,8 +35,6 @@ std::string read_text(const std::string& path) {
 
 void add_flags(CLI::App& app, Flags& flags) {
   RunOptions& o = flags.options;
-  // A script may end with overrides: the last of a repeated option counts.
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--cfg", o.cfg, "model: a yaml file or a bundled name (yolov9-t, gelan-c, ...)");
   app.add_option("--weights", o.weights, "start from these weights (checkpoint or safetensors)");
   app.add_option("--data", o.data, "data set: data.yaml");
@@ -71,8 +69,7 @@ void add_flags(CLI::App& app, Flags& flags) {
                  "smoothing of the class targets (overrides the hyper-parameters)");
   app.add_option("--patience", o.patience, "stop after this many epochs without improvement (0: never)")
       ->capture_default_str();
-  app.add_option("--freeze", o.freeze, "layers to freeze: N freezes 0..N-1, several numbers freeze those layers")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  app.add_option("--freeze", o.freeze, "layers to freeze: N freezes 0..N-1, several numbers freeze those layers");
   app.add_option("--memory", o.memory, "memory budget: 8GiB, 85% or bytes (default: all there is)");
   app.add_option("--governor", o.governor, "on, watch or off")->capture_default_str();
   app.add_option("--split", o.split, "exact: slices of a batch add up to the whole; official: each has its own sums")

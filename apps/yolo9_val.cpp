@@ -37,14 +37,18 @@ void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--img,--imgsz,--img-size", f.image_size, "longest side in pixels, rounded up to a multiple of 32")
       ->check(CLI::Range(32, 8192))
       ->capture_default_str();
-  app.add_option("--batch,--batch-size", f.batch, "images a forward")->check(CLI::Range(1, 4096))->capture_default_str();
+  app.add_option("--batch,--batch-size", f.batch, "images a forward")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
   app.add_option("--conf,--conf-thres", f.confidence, "score that a detection must exceed")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
   app.add_option("--iou,--iou-thres", f.iou, "overlap above which the weaker box is dropped")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
-  app.add_option("--max-det", f.max_detections, "most detections an image")->check(CLI::Range(1, 100000))->capture_default_str();
+  app.add_option("--max-det", f.max_detections, "most detections an image")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
   app.add_option("--task", f.task, "which part of the data")
       ->check(CLI::IsMember({"val", "test", "train"}))
       ->capture_default_str();
@@ -225,7 +229,8 @@ int main(int argc, char** argv) {
   return run_program(app, argc, argv, [&] {
     if (!flags.annotations.empty()) return compare_files(flags);
     if (flags.weights.empty()) {
-      throw Error(ErrorKind::Usage, "nothing to do", "", "give --weights and --data, or --annotations and --predictions");
+      throw Error(ErrorKind::Usage, "nothing to do", "",
+                  "give --weights and --data, or --annotations and --predictions");
     }
     return validate(flags);
   });

@@ -36,7 +36,8 @@ foreach(_root IN LISTS _roots)
   # Torch_DIR points at <root>/share/cmake/Torch; a prefix may be the root's parent or a Python prefix.
   file(GLOB _candidates "${_root}" "${_root}/../../.." "${_root}/torch" "${_root}/lib/python3*/site-packages/torch")
   foreach(_candidate IN LISTS _candidates)
-    if(NOT LibTorch_ROOT_DIR AND EXISTS "${_candidate}/lib/libtorch_cpu.so" AND EXISTS "${_candidate}/include/ATen/ATen.h")
+    if(NOT LibTorch_ROOT_DIR AND EXISTS "${_candidate}/lib/libtorch_cpu.so"
+       AND EXISTS "${_candidate}/include/ATen/ATen.h")
       get_filename_component(LibTorch_ROOT_DIR "${_candidate}" REALPATH)
     endif()
   endforeach()
@@ -46,7 +47,8 @@ set(LibTorch_VERSION "")
 if(LibTorch_ROOT_DIR)
   foreach(_header torch/headeronly/version.h torch/csrc/api/include/torch/version.h)
     if(NOT LibTorch_VERSION AND EXISTS "${LibTorch_ROOT_DIR}/include/${_header}")
-      file(STRINGS "${LibTorch_ROOT_DIR}/include/${_header}" _lines REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) [0-9]+")
+      file(STRINGS "${LibTorch_ROOT_DIR}/include/${_header}" _lines
+        REGEX "#define TORCH_VERSION_(MAJOR|MINOR|PATCH) [0-9]+")
       string(REGEX REPLACE "[^0-9;]" "" _numbers "${_lines}")
       string(REPLACE ";" "." LibTorch_VERSION "${_numbers}")
     endif()
@@ -55,7 +57,8 @@ endif()
 
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_ROOT_DIR VERSION_VAR LibTorch_VERSION
-  REASON_FAILURE_MESSAGE "Set Torch_DIR or CMAKE_PREFIX_PATH to a LibTorch 2.11 to 2.15, or run ./yolo9 build, which fetches one.")
+  REASON_FAILURE_MESSAGE
+    "Set Torch_DIR or CMAKE_PREFIX_PATH to a LibTorch 2.11 to 2.15, or run ./yolo9 build, which fetches one.")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::LibTorch)
   if(LibTorch_VERSION VERSION_LESS 2.11)

@@ -29,6 +29,7 @@
 #include <yolo9/nn/layer.h>
 #include <yolo9/nn/links.h>
 #include <yolo9/nn/model.h>
+#include <yolo9/nn/resolver.h>
 #include <yolo9/nn/weights.h>
 
 #include <yolo9/loss/anchors.h>

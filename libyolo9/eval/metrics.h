@@ -14,7 +14,8 @@ constexpr int64_t kCurvePoints = 1000;  // confidences 0 .. 1 at which curves ar
 // Number k of the ten thresholds, in float32 as the reference compares them.
 float iou_level(int64_t k);
 
-// For each detection, at which thresholds it is correct: bool [n, 10]. detections: float [n, 6] x1, y1, x2, y2, score, class by descending score; labels: float [m, 5]
+// For each detection, at which thresholds it is correct: bool [n, 10].
+// detections: float [n, 6] x1, y1, x2, y2, score, class by descending score; labels: float [m, 5]
 // class, x1, y1, x2, y2 (same pixels). Per threshold each detection claims its best label of the same class, and of
 // several claims on a label the detection with the lowest index wins, not the one with the best overlap.
 torch::Tensor match_detections(const torch::Tensor& detections, const torch::Tensor& labels);

@@ -10,7 +10,8 @@ namespace yolo9 {
 
 namespace {
 
-const cv::Scalar kBlue(180, 119, 31), kOrange(14, 127, 255), kGreen(44, 160, 44), kRed(40, 39, 214), kGrey(150, 150, 150);
+const cv::Scalar kBlue(180, 119, 31), kOrange(14, 127, 255), kGreen(44, 160, 44), kRed(40, 39, 214),
+    kGrey(150, 150, 150);
 
 // Gaussian-weighted mean over neighbours, sigma in points.
 std::vector<double> soften(const std::vector<double>& values, double sigma) {

@@ -235,6 +235,7 @@ void Trainer::State::save(int64_t epoch, bool best) {
   if (options.no_save && !last) return;
   const Checkpoint checkpoint = capture(epoch);
   save_checkpoint(last_path(), checkpoint);
+  if (options.no_save) return;
   if (best || !std::filesystem::exists(best_path())) save_checkpoint(best_path(), checkpoint);
   if (options.save_period > 0 && (epoch + 1) % options.save_period == 0)
     save_checkpoint(run_dir + "/weights/epoch" + std::to_string(epoch) + ".pt", checkpoint);

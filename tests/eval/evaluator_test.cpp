@@ -46,7 +46,8 @@ class Scene {
         for (const auto& t : truth_[size_t(begin + i)]) {
           targets.push_back(torch::tensor({double(i), t[0], t[1] / 64, t[2] / 64, t[3] / 64, t[4] / 64}));
         }
-        batch.paths.push_back("/pictures/" + std::string(begin + i == 1 ? "named" : "00" + std::to_string(begin + i)) + ".jpg");
+        const std::string stem = begin + i == 1 ? "named" : "00" + std::to_string(begin + i);
+        batch.paths.push_back("/pictures/" + stem + ".jpg");
         yolo9::LetterboxInfo info;
         info.original_height = 96, info.original_width = 128;
         info.ratio_height = info.ratio_width = 0.5;
@@ -177,7 +178,8 @@ TEST_CASE("misses, wrong classes and nothing at all are measured as such", "[eva
   CHECK(blind.fitness() == 0.0);
   CHECK(blind.coco.summary.ap == 0.0);
   const std::vector<yolo9::Batch> none;
-  const auto empty = yolo9::evaluate([&](const torch::Tensor& x) { return scene.look(x); }, reader(none), 3, with_coco());
+  const auto empty =
+      yolo9::evaluate([&](const torch::Tensor& x) { return scene.look(x); }, reader(none), 3, with_coco());
   CHECK(empty.images == 0);
   CHECK(empty.map == 0.0);
 }

@@ -9,7 +9,6 @@ run() {
     --noplots --project runs --name flag "$@" > out.log 2>&1 || { cat out.log; fail "the run ended badly: $*"; }
 }
 column() { csv_column "runs/flag/$1" "$2"; }
-digest() { yolo9-val --weights runs/flag/weights/last.pt --data data/data.yaml --img 64 --json --project runs --name val | md5sum; }
 
 # Output
 run --nosave --noval

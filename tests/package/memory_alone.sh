@@ -4,4 +4,5 @@ install_yolo9
 build_example governor_only "-DCMAKE_PREFIX_PATH=$PWD/prefix" \
   -DCMAKE_DISABLE_FIND_PACKAGE_OpenCV=ON -DCMAKE_DISABLE_FIND_PACKAGE_yaml-cpp=ON
 governor_only/governor_only
-! readelf -d governor_only/governor_only | grep -E 'NEEDED.*(opencv|yaml)' || fail "the governor drags in more than it needs"
+! readelf -d governor_only/governor_only | grep -E 'NEEDED.*(opencv|yaml)' ||
+  fail "the governor drags in more than it needs"
