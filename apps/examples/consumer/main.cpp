@@ -32,7 +32,7 @@ int main(int argc, char** argv) try {
   const auto optimizer = yolo9::make_optimizer(yolo9::OptimizerKind::AdamW, groups, 0.9);
 
   yolo9::GovernorOptions governor_options;
-  governor_options.budget_bytes = yolo9::parse_bytes("300MiB", 0);
+  governor_options.budget_bytes = yolo9::parse_bytes("150MiB", 0);
   yolo9::Governor governor(std::make_shared<yolo9::HostMemorySource>(), governor_options);
   yolo9::LocalCommunicator alone;
   yolo9::TrainStep step(model, loss, store, *optimizer, /*ema=*/nullptr, governor, alone);
