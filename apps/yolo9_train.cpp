@@ -70,7 +70,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--patience", o.patience, "stop after this many epochs without improvement (0: never)")
       ->capture_default_str();
   app.add_option("--freeze", o.freeze, "layers to freeze: N freezes 0..N-1, several numbers freeze those layers");
-  app.add_option("--memory", o.memory, "memory budget: 8GiB, 85% or bytes (default: all there is)");
+  app.add_option("--memory", o.memory, "memory budget: 8GiB, 85% or bytes (default: what is free, less a tenth)");
   app.add_option("--governor", o.governor, "on, watch or off")->capture_default_str();
   app.add_option("--split", o.split, "exact: slices of a batch add up to the whole; official: each has its own sums")
       ->capture_default_str();

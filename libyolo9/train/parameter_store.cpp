@@ -12,20 +12,22 @@ struct Named {
   torch::Tensor tensor;
 };
 
-// Views of `flat` at `offset` with the tensor's shape; 4-D weights get channels-last strides.
-torch::Tensor view_into(const torch::Tensor& flat, int64_t offset, const torch::Tensor& like) {
+// Views of `flat` at `offset` with the tensor's shape; 4-D weights get the strides of `format`.
+torch::Tensor view_into(const torch::Tensor& flat, int64_t offset, const torch::Tensor& like,
+                        torch::MemoryFormat format) {
   const auto piece = flat.narrow(0, offset, like.numel());
-  if (like.dim() != 4) return piece.view(like.sizes());
+  if (like.dim() != 4 || format != torch::MemoryFormat::ChannelsLast) return piece.view(like.sizes());
   return piece.view({like.size(0), like.size(2), like.size(3), like.size(1)}).permute({0, 3, 1, 2});
 }
 
-torch::Tensor pack(const std::vector<Named>& items, torch::ScalarType type, torch::Device device) {
+torch::Tensor pack(const std::vector<Named>& items, torch::ScalarType type, torch::Device device,
+                   torch::MemoryFormat format) {
   int64_t total = 0;
   for (const auto& item : items) total += item.tensor.numel();
   auto flat = torch::empty({total}, torch::TensorOptions().dtype(type).device(device));
   int64_t offset = 0;
   for (const auto& item : items) {
-    auto view = view_into(flat, offset, item.tensor);
+    auto view = view_into(flat, offset, item.tensor, format);
     view.copy_(item.tensor.detach());
     torch::Tensor live = item.tensor;
     live.set_data(view);
@@ -34,11 +36,11 @@ torch::Tensor pack(const std::vector<Named>& items, torch::ScalarType type, torc
   return flat;
 }
 
-void attach_gradients(const std::vector<Named>& items, const torch::Tensor& flat) {
+void attach_gradients(const std::vector<Named>& items, const torch::Tensor& flat, torch::MemoryFormat format) {
   int64_t offset = 0;
   for (const auto& item : items) {
     torch::Tensor live = item.tensor;
-    live.mutable_grad() = view_into(flat, offset, live);
+    live.mutable_grad() = view_into(flat, offset, live, format);
     offset += live.numel();
   }
 }
@@ -65,7 +67,7 @@ std::array<std::vector<std::string>, 3> parameter_groups(const torch::nn::Module
   return names;
 }
 
-ParameterStore::ParameterStore(torch::nn::Module& model) {
+ParameterStore::ParameterStore(torch::nn::Module& model, torch::MemoryFormat format) {
   c10::NoGradGuard no_grad;
   std::array<std::vector<Named>, 3> trained;
   std::vector<Named> fixed, statistics, counters;
@@ -84,13 +86,13 @@ ParameterStore::ParameterStore(torch::nn::Module& model) {
   for (size_t kind = 0; kind < 3; ++kind) {
     Group& group = groups_[kind];
     for (const auto& item : trained[kind]) group.names.push_back(item.name);
-    group.values = pack(trained[kind], torch::kFloat32, device);
+    group.values = pack(trained[kind], torch::kFloat32, device, format);
     group.gradients = torch::zeros_like(group.values);
-    attach_gradients(trained[kind], group.gradients);
+    attach_gradients(trained[kind], group.gradients, format);
   }
-  fixed_ = pack(fixed, torch::kFloat32, device);
-  statistics_ = pack(statistics, torch::kFloat32, device);
-  counters_ = pack(counters, torch::kInt64, device);
+  fixed_ = pack(fixed, torch::kFloat32, device, format);
+  statistics_ = pack(statistics, torch::kFloat32, device, format);
+  counters_ = pack(counters, torch::kInt64, device, format);
 }
 
 std::vector<torch::Tensor> ParameterStore::floating_state() const {

@@ -17,10 +17,10 @@ enum ParameterKind { kBias = 0, kWeight = 1, kNormWeight = 2 };
 class ParameterStore {
  public:
   // Moves parameters and buffers of `model` into the store. Parameters that require a gradient go into the groups
-  // (biases; convolution weights; BatchNorm weights), the others into `fixed()`. Four-dimensional weights are kept
-  // channels-last, as the convolutions read them. The model must not be moved to another device or type, nor fused,
+  // (biases; convolution weights; BatchNorm weights), the others into `fixed()`. Four-dimensional weights are kept in
+  // `format`: channels-last is what the convolutions read fastest. The model must not be moved to another device or type, nor fused,
   // afterwards. Two models of the same configuration and the same frozen layers have stores of the same layout.
-  explicit ParameterStore(torch::nn::Module& model);
+  explicit ParameterStore(torch::nn::Module& model, torch::MemoryFormat format = torch::MemoryFormat::ChannelsLast);
 
   struct Group {
     std::vector<std::string> names;

@@ -146,7 +146,13 @@ void set_up_governor(RunParts& parts, const RunOptions& options) {
   GovernorOptions governor;
   governor.mode = parse_governor_mode(options.governor);
   auto source = std::make_shared<HostMemorySource>();
-  if (!options.memory.empty()) governor.budget_bytes = parse_bytes(options.memory, host_total_bytes());
+  if (!options.memory.empty()) {
+    governor.budget_bytes = parse_bytes(options.memory, host_total_bytes());
+  } else if (parts.device.is_cpu()) {
+    // What is free now, less a tenth for what the meter does not see. Without a limit the kernel would end the
+    // process at the point where the governor could still have cut the batch.
+    governor.budget_bytes = host_available_bytes() / 10 * 9;
+  }
   parts.governor = std::make_unique<Governor>(std::move(source), governor);
 }
 

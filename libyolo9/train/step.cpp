@@ -38,9 +38,9 @@ SplitMode parse_split_mode(const std::string& name) {
   throw Error(ErrorKind::Usage, "unknown split mode \"" + name + "\"", "", "use exact or official");
 }
 
-torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height, int64_t width) {
-  auto input =
-      images.to(device, /*non_blocking=*/true).to(torch::kFloat32, false, false, torch::MemoryFormat::ChannelsLast);
+torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height, int64_t width,
+                               torch::MemoryFormat format) {
+  auto input = images.to(device, /*non_blocking=*/true).to(torch::kFloat32, false, false, format);
   input.div_(255);
   if (height > 0 && width > 0 && (height != input.size(2) || width != input.size(3)))
     input = at::upsample_bilinear2d(input, {height, width}, /*align_corners=*/false);
@@ -112,7 +112,8 @@ void TrainStep::run_draw(const Draw& draw, int64_t micro_batch, DrawReport& repo
     const auto targets = cut ? slice_targets(batch.targets, first, count) : batch.targets;
     LossResult loss;
     {
-      const auto input = to_network_input(batch.images.narrow(0, first, count), device, draw.height, draw.width);
+      const auto input = to_network_input(batch.images.narrow(0, first, count), device, draw.height, draw.width,
+                                          options_.memory_format);
       loss = loss_(model_->forward(input), targets.to(device), context);
     }
     loss.total.backward();
@@ -135,7 +136,8 @@ torch::Tensor TrainStep::draw_sums(const Draw& draw, int64_t micro_batch) {
   const auto device = store_.statistics().device();
   for (int64_t first = 0; first < batch.size(); first += micro_batch) {
     const int64_t count = std::min(micro_batch, batch.size() - first);
-    const auto input = to_network_input(batch.images.narrow(0, first, count), device, draw.height, draw.width);
+    const auto input =
+        to_network_input(batch.images.narrow(0, first, count), device, draw.height, draw.width, options_.memory_format);
     const auto part = loss_.score_sums(model_->forward(input), slice_targets(batch.targets, first, count).to(device));
     sums = sums.defined() ? sums + part : part;
   }

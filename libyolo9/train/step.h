@@ -36,6 +36,9 @@ SplitMode parse_split_mode(const std::string& name);  // "exact", "official"; th
 struct StepOptions {
   double clip_norm = 10.0;
   SplitMode split = SplitMode::Exact;
+  // Of the pictures, and with a ParameterStore of the same format of everything. Channels-last is faster; LibTorch's
+  // BatchNorm then sums in float32 instead of double on the CPU, so that losses differ by some 5e-5.
+  torch::MemoryFormat memory_format = torch::MemoryFormat::ChannelsLast;
 };
 
 struct DrawReport {
@@ -66,7 +69,6 @@ class TrainStep {
   StepReport run(const std::vector<Draw>& draws, bool commit = true);
 
  private:
-  struct Attempt;
   bool attempt(const std::vector<Draw>& draws, int64_t micro_batch, StepReport& report);
   void run_draw(const Draw& draw, int64_t micro_batch, DrawReport& report);
   torch::Tensor draw_sums(const Draw& draw, int64_t micro_batch);
@@ -84,8 +86,9 @@ class TrainStep {
   torch::Tensor norm_scratch_;
 };
 
-// uint8 [n,3,H,W] -> float 0..1, channels-last, on `device`, resized (bilinear) when a size is given.
+// uint8 [n,3,H,W] -> float 0..1 in `format`, on `device`, resized (bilinear) when a size is given.
 torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height = 0,
-                               int64_t width = 0);
+                               int64_t width = 0,
+                               torch::MemoryFormat format = torch::MemoryFormat::ChannelsLast);
 
 }  // namespace yolo9
