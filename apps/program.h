@@ -9,18 +9,19 @@
 #include <new>
 #include <string>
 
-#include <CLI/CLI.hpp>
 #include <c10/util/Exception.h>
+#include <CLI/CLI.hpp>
 
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
+#include <yolo9/train/training_kit.h>
 
 namespace yolo9 {
 
 // Exit statuses besides those of ErrorKind.
 constexpr int kExitDone = 0;
-constexpr int kExitInternal = 1;   // a defect of the program itself
-constexpr int kExitStopped = 75;   // stopped by a signal after saving
+constexpr int kExitInternal = 1;  // a defect of the program itself
+constexpr int kExitStopped = 75;  // stopped by a signal after saving
 
 inline std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -48,6 +49,13 @@ inline int run_guarded(const std::function<int()>& body) {
   }
 }
 
+// Puts a budget on the tensors of a device; "" sets none.
+inline void limit_memory(const std::string& text, torch::Device device) {
+  if (text.empty()) return;
+  const auto source = make_memory_source(device);
+  source->set_limit(parse_bytes(text, source->sample().device_total_bytes));
+}
+
 // Adds the log flags, parses the command line and runs `body`, which returns the exit status.
 // --help prints and gives 0; a mistake on the command line is one line and 2.
 inline int run_program(CLI::App& app, int argc, char** argv, const std::function<int()>& body) {
@@ -57,10 +65,6 @@ inline int run_program(CLI::App& app, int argc, char** argv, const std::function
   app.add_option("--log-file", log.file, "also write log lines to this file");
   app.add_flag("--log-json", log.json, "log one JSON object a line");
   // Of a flag given twice the last counts, so that a script's defaults can be overridden; lists stay lists.
-  for (CLI::Option* option : app.get_options()) {
-    if (option->get_items_expected_max() == 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  }
-  // A script may end with overrides: the last of a repeated option counts.
   for (CLI::Option* option : app.get_options()) {
     if (option->get_items_expected_max() == 1) option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }

@@ -31,9 +31,8 @@ int run_make_shapes(const std::string& folder, const std::string& size, ShapesOp
 }
 
 void print_split(const SplitReport& split, const std::vector<std::string>& names) {
-  std::cout << split.name << ": " << split.pictures << " pictures, " << split.objects << " objects ("
-            << split.polygons << " polygons), " << split.unlabelled << " without label file, " << split.empty
-            << " with an empty one\n";
+  std::cout << split.name << ": " << split.pictures << " pictures, " << split.objects << " objects (" << split.polygons
+            << " polygons), " << split.unlabelled << " without label file, " << split.empty << " with an empty one\n";
   for (size_t i = 0; i < names.size(); ++i) {
     std::cout << "  " << i << " " << names[i] << ": " << split.class_counts[i] << "\n";
   }

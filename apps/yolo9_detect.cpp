@@ -14,7 +14,7 @@ using namespace yolo9;
 namespace {
 
 struct Flags {
-  std::string weights, source, project = "runs/detect", name = "exp", device = "cpu";
+  std::string memory, weights, source, project = "runs/detect", name = "exp", device = "cpu";
   int64_t image_size = 640, max_detections = 1000;
   double confidence = 0.25, iou = 0.45;
   std::vector<int64_t> classes;
@@ -29,6 +29,7 @@ void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--img,--imgsz,--img-size", f.image_size, "longest side in pixels, rounded up to a multiple of 32")
       ->check(CLI::Range(32, 8192))
       ->capture_default_str();
+  app.add_option("--memory", f.memory, "memory budget: 2GiB, 50% or bytes (default: no limit)");
   app.add_option("--conf,--conf-thres", f.confidence, "score that a detection must exceed")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();
@@ -146,8 +147,8 @@ class Output {
       return;
     }
     if (frame.number == 0) {
-      sink_ = std::make_unique<VideoSink>(folder_ + "/" + stem_ + ".mp4", frame.frames_per_second,
-                                          frame.image.size(1), frame.image.size(2));
+      sink_ = std::make_unique<VideoSink>(folder_ + "/" + stem_ + ".mp4", frame.frames_per_second, frame.image.size(1),
+                                          frame.image.size(2));
     }
     sink_->write(drawn);
   }
@@ -163,12 +164,15 @@ class Output {
 int detect(const Flags& flags) {
   using Clock = std::chrono::steady_clock;
   const torch::Device device = parse_device(flags.device);
+  limit_memory(flags.memory, device);
   FrameSource source(expand_source(flags.source));
   LoadedModel loaded = load_model(flags.weights, device);
   for (const int64_t c : flags.classes) {
     if (c < 0 || c >= loaded.model->classes()) {
-      throw Error(ErrorKind::Usage, "--classes names class " + std::to_string(c) + ", the weights have 0.." +
-                                        std::to_string(loaded.model->classes() - 1), "", "give numbers of classes");
+      throw Error(ErrorKind::Usage,
+                  "--classes names class " + std::to_string(c) + ", the weights have 0.." +
+                      std::to_string(loaded.model->classes() - 1),
+                  "", "give numbers of classes");
     }
   }
   const std::string folder = make_run_folder(flags.project, flags.name, flags.exist_ok);
@@ -186,7 +190,10 @@ int detect(const Flags& flags) {
     const auto start = Clock::now();
     LetterboxInfo info;
     const torch::Tensor input = letterbox_picture(frame->image, size, detector.stride(), info);
-    const torch::Tensor found = detector.detect(input, info);
+    const torch::Tensor found = [&] {
+      const HostBudgetScope budgeted;
+      return detector.detect(input, info);
+    }();
     const double taken = std::chrono::duration<double>(Clock::now() - start).count();
     seconds += taken;
     output.add(*frame, found);

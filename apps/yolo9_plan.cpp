@@ -1,5 +1,4 @@
-// yolo9-plan: what a model is and what it costs.
-#include <algorithm>
+// yolo9-plan: what a model is, what training and inference of it take, and which cards have that much.
 #include <cstdio>
 #include <iostream>
 
@@ -7,106 +6,112 @@
 
 #include <yolo9/yolo9.h>
 
+#include "plan_info.h"
+#include "plan_memory.h"
+#include "plan_request.h"
+#include "plan_simulate.h"
+#include "plan_text.h"
 #include "program.h"
 
 namespace {
 
 using nlohmann::ordered_json;
 
-struct Request {
-  std::string config;
-  yolo9::ModelOptions options;
-  int64_t image_size = 640;
-  bool json = false;
-};
-
-ordered_json describe(const Request& request) {
-  yolo9::DetectionModel model(request.config, request.options);
-  const int64_t size = request.image_size;
-  const auto strides = model->strides();
-  const auto largest = static_cast<int64_t>(*std::max_element(strides.begin(), strides.end()));
-  if (size % largest != 0)
-    throw yolo9::Error(yolo9::ErrorKind::Usage, "the picture size " + std::to_string(size) +
-                                                    " is no multiple of the model's largest stride, " +
-                                                    std::to_string(largest),
-                       "--img", "give a multiple of " + std::to_string(largest));
-  ordered_json out;
-  out["config"] = model->graph().name;
-  out["classes"] = model->classes();
-  out["strides"] = model->strides();
-  out["image_size"] = size;
-  for (const auto& layer : model->layers())
-    out["layers"].push_back({{"index", layer.index},
-                             {"from", layer.from},
-                             {"repeats", layer.repeats},
-                             {"module", layer.type},
-                             {"args", ordered_json::parse(layer.resolved_args)},
-                             {"parameters", layer.parameters},
-                             {"channels", layer.widths},
-                             {"stride", layer.stride}});
-  const auto cost = [&](yolo9::DetectionModel& form) {
-    return ordered_json{{"head", form->layers().back().type},
-                        {"layers", form->layers().size()},
-                        {"parameters", yolo9::count_parameters(*form).total},
-                        {"gflops", yolo9::count_gflops(*form, size)}};
-  };
-  out["training"] = cost(model);
-  auto deploy = yolo9::to_single_head(*model);
-  deploy->fuse();
-  out["deploy"] = cost(deploy);
-  return out;
+ordered_json card_list() {
+  auto cards = ordered_json::array();
+  for (const auto& card : yolo9::known_cards())
+    cards.push_back({{"name", card.name}, {"memory_bytes", card.memory_bytes}});
+  return cards;
 }
 
-// One line of JSON with a blank after each comma.
-std::string spaced(const ordered_json& value) {
-  std::string text;
-  for (const char c : value.dump()) {
-    text += c;
-    if (c == ',') text += ' ';
-  }
-  return text;
+void print(const ordered_json& value) { std::cout << value.dump(2) << std::endl; }
+
+void add_options(CLI::App& app, plan::Request& request, std::string& info, bool& list_gpus) {
+  const auto positive = CLI::Range(int64_t{1}, int64_t{1} << 20);
+  app.add_option("--info", info, "print the layers, parameters and GFLOPs of this model instead");
+  app.add_option("--cfg", request.configs, "models: yaml files or bundled names (yolov9-t, gelan-c, ...)")
+      ->delimiter(',');
+  app.add_option("--img,--imgsz,--img-size", request.sizes, "picture sizes in pixels, multiples of the largest stride")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 16384))
+      ->capture_default_str();
+  app.add_option("--batch,--batch-size", request.batches, "images that go through together")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t{1}, plan::kMostImages))
+      ->capture_default_str();
+  app.add_option("--amp", request.precisions, "off, fp16, bf16")->delimiter(',')->capture_default_str();
+  app.add_option("--checkpointing", request.levels, "levels 0 to 3")
+      ->delimiter(',')
+      ->check(CLI::Range(0, yolo9::kMaxCheckpointing))
+      ->capture_default_str();
+  app.add_option("--optimizer", request.optimizers, "SGD, Adam, AdamW, LION")->delimiter(',')->capture_default_str();
+  app.add_option("--classes,--nc", request.classes, "number of classes (default: as the configuration says)")
+      ->check(CLI::Range(1, 10000));
+  app.add_option("--boxes", request.boxes, "boxes in each image")->check(CLI::Range(0, 10000))->capture_default_str();
+  app.add_option("--device-memory", request.device_memory, "memory of the card, such as 8GiB");
+  app.add_option("--gpu", request.gpu, "a card by name, see --list-gpus");
+  app.add_flag("--list-gpus", list_gpus, "print the cards that are known by name");
+  app.add_option("--headroom", request.headroom, "share of the memory to keep free")->capture_default_str();
+  app.add_option("--context", request.context,
+                 "memory that a card holds besides tensors (CUDA context, cuDNN and cuBLAS workspace); an assumption")
+      ->capture_default_str();
+  app.add_option("--nominal-batch", request.nominal_batch, "images per optimizer step to accumulate to")
+      ->check(positive)
+      ->capture_default_str();
+  app.add_option("--ranks", request.ranks, "processes that share each batch")
+      ->check(CLI::Range(1, 4096))
+      ->capture_default_str();
+  app.add_flag("--simulate", request.simulate,
+               "run one step (the first of each list) on the CPU and replay its allocations through a model of the "
+               "CUDA caching allocator");
+  app.add_flag("--expandable-segments", request.expandable, "replay with expandable segments only");
+  app.add_option("--trace", request.trace_file, "with --simulate: write the allocations to this file");
+  app.add_option("--replay", request.replay_file, "replay this file instead of running a step");
+  app.add_flag("--json", request.json, "print one JSON document instead of text");
 }
 
-void print_table(const ordered_json& info) {
-  std::printf("%4s  %-24s %2s  %-14s %11s %7s  %s\n", "", "from", "n", "module", "parameters", "stride", "arguments");
-  for (const auto& layer : info.at("layers")) {
-    const auto& from = layer.at("from");
-    std::printf("%4d  %-24s %2d  %-14s %11lld %7g  %s\n", layer.at("index").get<int>(),
-                spaced(from.size() == 1 ? from.at(0) : from).c_str(), layer.at("repeats").get<int>(),
-                layer.at("module").get<std::string>().c_str(), layer.at("parameters").get<long long>(),
-                layer.at("stride").get<double>(), spaced(layer.at("args")).c_str());
+int run(const plan::Request& request, const std::string& info, bool list_gpus) {
+  if (list_gpus) {
+    const auto cards = card_list();
+    if (request.json) print({{"cards", cards}});
+    for (size_t i = 0; i < cards.size() && !request.json; ++i)
+      std::printf("%-22s %s\n", plan::word(cards[i], "name").c_str(),
+                  plan::bytes_text(cards[i], "memory_bytes").c_str());
+    return yolo9::kExitDone;
   }
-  std::printf("\n%s: %d classes, strides %s\n", info.at("config").get<std::string>().c_str(),
-              info.at("classes").get<int>(), spaced(info.at("strides")).c_str());
-  for (const char* form : {"training", "deploy"}) {
-    const auto& cost = info.at(form);
-    std::printf("%-8s  %3d layers, %s, %lld parameters (%.1f M), %.1f GFLOPs at %d px\n", form,
-                cost.at("layers").get<int>(), cost.at("head").get<std::string>().c_str(),
-                cost.at("parameters").get<long long>(), cost.at("parameters").get<double>() / 1e6,
-                cost.at("gflops").get<double>(), info.at("image_size").get<int>());
+  if (!info.empty()) {
+    const auto result = plan::model_info(info, request.classes, request.sizes.front());
+    request.json ? print(result) : plan::print_model_info(result);
+    return yolo9::kExitDone;
   }
+  plan::check(request);
+  if (request.configs.empty() && request.replay_file.empty())
+    throw yolo9::Error(yolo9::ErrorKind::Usage, "no model was given", "", "add --cfg, or see --help");
+  if (!request.trace_file.empty() && !request.simulate)
+    throw yolo9::Error(yolo9::ErrorKind::Usage, "--trace writes what --simulate records", "--trace", "add --simulate");
+  if (request.simulate || !request.replay_file.empty()) {
+    const auto result = plan::simulate(request);
+    request.json ? print(result) : plan::print_simulation(result);
+    return yolo9::kExitDone;
+  }
+  const auto result = plan::make_plan(request);
+  request.json ? print(result) : plan::print_plan(result, request.ranks > 1);
+  std::fflush(stdout);
+  plan::refuse_if_nothing_fits(request, result);
+  return yolo9::kExitDone;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"Prints a model's layers, parameters and GFLOPs, in training form and in deploy form "
-               "(main head only, normalisation folded in).",
-               "yolo9-plan"};
-  Request request;
-  app.add_option("--info,--cfg", request.config, "model: a yaml file or a bundled name (yolov9-t, gelan-c, ...)")
-      ->required();
-  app.add_option("--nc", request.options.classes, "number of classes (default: as the configuration says)")
-      ->check(CLI::Range(1, 10000));
-  app.add_option("--img,--imgsz,--img-size", request.image_size,
-                 "picture size in pixels, a multiple of the largest stride")
-      ->check(CLI::Range(1, 16384))
-      ->capture_default_str();
-  app.add_flag("--json", request.json, "print one JSON document instead of a table");
-  return yolo9::run_program(app, argc, argv, [&] {
-    const auto info = describe(request);
-    if (request.json) std::cout << info.dump(2) << std::endl;
-    else print_table(info);
-    return yolo9::kExitDone;
-  });
+  yolo9::install_host_meter();  // before the first tensor
+  CLI::App app{
+      "Predicts the memory that training and inference of a model take, split into what it is for, from a few small "
+      "steps measured on the CPU; says which cards have it, and the largest safe batch of a given one.",
+      "yolo9-plan"};
+  plan::Request request;
+  std::string info;
+  bool list_gpus = false;
+  add_options(app, request, info, list_gpus);
+  return yolo9::run_program(app, argc, argv, [&] { return run(request, info, list_gpus); });
 }

@@ -33,6 +33,14 @@ std::string read_text(const std::string& path) {
   return text.str();
 }
 
+// The plan stands in the yaml output as a comment, so that the whole can be read back with --config.
+std::string comment_out(const std::string& lines) {
+  std::stringstream text(lines);
+  std::string out;
+  for (std::string line; std::getline(text, line);) out += "# " + line + "\n";
+  return out;
+}
+
 void add_flags(CLI::App& app, Flags& flags) {
   RunOptions& o = flags.options;
   app.add_option("--cfg", o.cfg, "model: a yaml file or a bundled name (yolov9-t, gelan-c, ...)");
@@ -40,7 +48,7 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_option("--data", o.data, "data set: data.yaml");
   app.add_option("--hyp", o.hyp, "hyper-parameters: a yaml file or a bundled name")->capture_default_str();
   app.add_option("--epochs", o.epochs, "epochs to train")->capture_default_str();
-  app.add_option("--batch,--batch-size", o.batch, "images of one batch")->capture_default_str();
+  app.add_option("--batch,--batch-size", o.batch, "images of one batch (-1: as many as fit)")->capture_default_str();
   app.add_option("--img,--imgsz,--img-size", o.image_size, "picture size in pixels, rounded up to a multiple of 32")
       ->capture_default_str();
   app.add_option("--nominal-batch", o.nominal_batch, "effective batch that accumulation aims at")
@@ -71,7 +79,15 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--freeze", o.freeze, "layers to freeze: N freezes 0..N-1, several numbers freeze those layers");
   app.add_option("--memory", o.memory, "memory budget: 8GiB, 85% or bytes (default: what is free, less a tenth)");
-  app.add_option("--governor", o.governor, "on, watch or off")->capture_default_str();
+  app.add_option("--headroom", o.headroom, "share of the budget that plans leave free")->capture_default_str();
+  app.add_option("--governor", o.governor, "on; watch: measure only, an out-of-memory ends the run; off")
+      ->capture_default_str();
+  app.add_option("--allow", o.allow, "what the governor may change as a last resort: lighter-augment,smaller-image");
+  app.add_option("--checkpointing", o.checkpointing,
+                 "recompute instead of keep: level 0 to 3, or auto (as deep as the memory asks for)")
+      ->capture_default_str();
+  app.add_option("--amp", o.amp, "mixed precision: off, fp16 (CUDA), bf16, or auto (when nothing else helps)")
+      ->capture_default_str();
   app.add_option("--split", o.split, "exact: slices of a batch add up to the whole; official: each has its own sums")
       ->capture_default_str();
   app.add_option("--project", o.project, "folder of runs")->capture_default_str();
@@ -84,7 +100,7 @@ void add_flags(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--resume", flags.resume, "go on with the newest run, or with this checkpoint")->expected(0, 1);
   app.add_option("--config", flags.config, "yaml with any of these flags as keys; flags win");
-  app.add_flag("--dry-run", flags.dry_run, "print the resolved run and stop");
+  app.add_flag("--dry-run", flags.dry_run, "print the resolved run and the memory plan, and stop");
   // Flags of the official trainer that have nothing to do here.
   app.add_flag_callback(
       "--noautoanchor", [&] { flags.ignored.push_back("--noautoanchor: the model has no anchors"); },
@@ -155,7 +171,11 @@ int train(const CLI::App& app, Flags& flags) {
     hyp = load_hyp(find_hyp(options.hyp));
   }
   if (flags.dry_run) {
+    const RunParts parts = set_up_run(options, hyp, nullptr);
+    options.batch = parts.batch;
     std::cout << options_to_yaml(options) << "# hyper-parameters\n" << hyp_to_yaml(hyp);
+    if (parts.governor->options().mode != GovernorMode::Off)
+      std::cout << "# memory\n" << comment_out(describe(parts.memory_plan));
     return kExitDone;
   }
   if (run_dir.empty()) {

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <iostream>
 
-#include <nlohmann/json.hpp>
 #include <yolo9/yolo9.h>
+#include <nlohmann/json.hpp>
 
 #include "program.h"
 
@@ -17,7 +17,7 @@ using nlohmann::ordered_json;
 namespace {
 
 struct Flags {
-  std::string weights, data, annotations, predictions;
+  std::string memory, weights, data, annotations, predictions;
   std::string task = "val", project = "runs/val", name = "exp", device = "cpu";
   int64_t image_size = 640, batch = 32, workers = 2, max_detections = 300;
   double confidence = 0.001, iou = 0.7;
@@ -37,6 +37,9 @@ void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--img,--imgsz,--img-size", f.image_size, "longest side in pixels, rounded up to a multiple of 32")
       ->check(CLI::Range(32, 8192))
       ->capture_default_str();
+  app.add_option("--memory", f.memory,
+                 "memory budget: 2GiB, 50% or bytes (default: no limit); a batch that does not fit "
+                 "is done in parts");
   app.add_option("--batch,--batch-size", f.batch, "images a forward")
       ->check(CLI::Range(1, 4096))
       ->capture_default_str();
@@ -125,17 +128,25 @@ ordered_json json_of(const EvalResult& r, const std::string& folder) {
   ordered_json json = {
       {"images", r.images},
       {"labels", r.labels},
-      {"metrics", {{"precision", r.precision}, {"recall", r.recall}, {"mAP50", r.map50}, {"mAP50-95", r.map},
-                   {"fitness", r.fitness()}}},
+      {"metrics",
+       {{"precision", r.precision},
+        {"recall", r.recall},
+        {"mAP50", r.map50},
+        {"mAP50-95", r.map},
+        {"fitness", r.fitness()}}},
       {"summary", json_of(r.coco.summary)},
       {"classes", ordered_json::array()},
-      {"milliseconds_per_image",
-       {{"preprocess", r.preprocess_ms}, {"inference", r.inference_ms}, {"nms", r.nms_ms}}},
+      {"milliseconds_per_image", {{"preprocess", r.preprocess_ms}, {"inference", r.inference_ms}, {"nms", r.nms_ms}}},
       {"folder", folder}};
   for (size_t i = 0; i < r.ap.classes.size(); ++i) {
-    json["classes"].push_back({{"class", r.ap.classes[i]}, {"name", class_name(r, i)}, {"images", r.class_images[i]},
-                               {"instances", r.ap.label_counts[i]}, {"precision", r.ap.precision[i]},
-                               {"recall", r.ap.recall[i]}, {"mAP50", r.ap.ap50(i)}, {"mAP50-95", r.ap.ap5095(i)}});
+    json["classes"].push_back({{"class", r.ap.classes[i]},
+                               {"name", class_name(r, i)},
+                               {"images", r.class_images[i]},
+                               {"instances", r.ap.label_counts[i]},
+                               {"precision", r.ap.precision[i]},
+                               {"recall", r.ap.recall[i]},
+                               {"mAP50", r.ap.ap50(i)},
+                               {"mAP50-95", r.ap.ap5095(i)}});
   }
   return json;
 }
@@ -144,9 +155,9 @@ ordered_json json_of(const EvalResult& r, const std::string& folder) {
 void save_text(const std::string& folder, const Batch& batch, const std::vector<torch::Tensor>& detections) {
   for (size_t i = 0; i < detections.size(); ++i) {
     const LetterboxInfo& info = batch.letterboxes[i];
-    const torch::Tensor boxes = normalise_boxes(scale_boxes(detections[i].slice(1, 0, 4), info),
-                                                static_cast<double>(info.original_width),
-                                                static_cast<double>(info.original_height));
+    const torch::Tensor boxes =
+        normalise_boxes(scale_boxes(detections[i].slice(1, 0, 4), info), static_cast<double>(info.original_width),
+                        static_cast<double>(info.original_height));
     const std::string path = folder + "/" + fs::path(batch.paths[i]).stem().string() + ".txt";
     std::ofstream file(path);
     for (int64_t j = 0; j < boxes.size(0); ++j) {
@@ -188,19 +199,21 @@ EvalResult measure(const Flags& flags, DetectionModel& model, const std::shared_
     if (flags.save_text) save_text(folder + "/labels", batch, detections);
     if (!flags.no_plots) save_validation_pictures(folder, index, batch, detections, options.names);
   };
+  const HostBudgetScope budgeted;
   return evaluate(model, loader, options);
 }
 
 int validate(const Flags& flags) {
   const torch::Device device = parse_device(flags.device);
+  limit_memory(flags.memory, device);
   const DataConfig config = load_data_config(flags.data);
   LoadedModel loaded = load_model(flags.weights, device);
   const int64_t classes = loaded.model->classes();
   if (!flags.single_class && classes != config.class_count()) {
-    throw Error(ErrorKind::Data,
-                "the data has " + std::to_string(config.class_count()) + " classes, the weights " +
-                    std::to_string(classes),
-                flags.data, "use the data.yaml that the weights were trained with, or --single-cls");
+    throw Error(
+        ErrorKind::Data,
+        "the data has " + std::to_string(config.class_count()) + " classes, the weights " + std::to_string(classes),
+        flags.data, "use the data.yaml that the weights were trained with, or --single-cls");
   }
   const auto data = open_data(flags, config);
   if (!flags.json) log_info(data->describe());

@@ -5,23 +5,35 @@
 #include <yolo9/core/communicator.h>
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
+#include <yolo9/core/oom.h>
 #include <yolo9/core/random.h>
 #include <yolo9/core/resources.h>
 #include <yolo9/core/safetensors.h>
 #include <yolo9/core/types.h>
 #include <yolo9/core/yaml.h>
 
+#include <yolo9/memory/caching_pool.h>
+#include <yolo9/memory/cards.h>
+#include <yolo9/memory/cuda_source.h>
+#include <yolo9/memory/cost_model.h>
 #include <yolo9/memory/governor.h>
+#include <yolo9/memory/host_limits.h>
 #include <yolo9/memory/host_source.h>
 #include <yolo9/memory/oom.h>
+#include <yolo9/memory/planner.h>
+#include <yolo9/memory/recompute.h>
+#include <yolo9/memory/setting.h>
+#include <yolo9/memory/simulated_source.h>
 #include <yolo9/memory/source.h>
 #include <yolo9/memory/step_state.h>
+#include <yolo9/memory/trace.h>
 
 #include <yolo9/nn/activation.h>
 #include <yolo9/nn/arguments.h>
 #include <yolo9/nn/blocks.h>
 #include <yolo9/nn/catalog.h>
 #include <yolo9/nn/conv.h>
+#include <yolo9/nn/conv_block.h>
 #include <yolo9/nn/deploy.h>
 #include <yolo9/nn/flops.h>
 #include <yolo9/nn/graph.h>
@@ -29,6 +41,9 @@
 #include <yolo9/nn/layer.h>
 #include <yolo9/nn/links.h>
 #include <yolo9/nn/model.h>
+#include <yolo9/nn/norm.h>
+#include <yolo9/nn/norm_kernels.h>
+#include <yolo9/nn/recipe.h>
 #include <yolo9/nn/resolver.h>
 #include <yolo9/nn/weights.h>
 
@@ -62,6 +77,7 @@
 #include <yolo9/eval/metrics.h>
 #include <yolo9/eval/nms.h>
 
+#include <yolo9/train/amp.h>
 #include <yolo9/train/callback.h>
 #include <yolo9/train/checkpoint.h>
 #include <yolo9/train/dataset_facts.h>
@@ -69,13 +85,17 @@
 #include <yolo9/train/ema.h>
 #include <yolo9/train/hyp.h>
 #include <yolo9/train/image_weights.h>
+#include <yolo9/train/memory_table.h>
+#include <yolo9/train/moment_law.h>
 #include <yolo9/train/optimizer.h>
 #include <yolo9/train/parameter_store.h>
+#include <yolo9/train/recompute_plan.h>
 #include <yolo9/train/run_options.h>
 #include <yolo9/train/run_setup.h>
 #include <yolo9/train/schedule.h>
 #include <yolo9/train/step.h>
 #include <yolo9/train/trainer.h>
+#include <yolo9/train/training_kit.h>
 
 #include <yolo9/monitor/csv_file.h>
 #include <yolo9/monitor/memory_log.h>

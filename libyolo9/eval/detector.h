@@ -18,6 +18,7 @@ class Detector {
 
   // input: uint8 [3,h,w], RGB, letterboxed as `info` says, sides multiples of stride().
   // Returns float32 [n,6]: corners in pixels of the original picture, score, class; best first.
+  // Throws Error(Memory) if the picture does not fit.
   torch::Tensor detect(const torch::Tensor& input, const LetterboxInfo& info);
   int64_t stride() const;
 

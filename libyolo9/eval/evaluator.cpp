@@ -6,6 +6,7 @@
 #include <yolo9/core/boxes.h>
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
+#include <yolo9/core/oom.h>
 #include <yolo9/eval/nms.h>
 
 namespace yolo9 {
@@ -105,9 +106,10 @@ class Evaluation {
       result_.preprocess_ms += preprocess;
       result_.inference_ms += milliseconds_since(start);
       return decoded;
-    } catch (const c10::OutOfMemoryError&) {
-      return std::nullopt;
+    } catch (const std::exception& error) {
+      if (!is_out_of_memory(error)) throw;
     }
+    return std::nullopt;
   }
 
   void halve(int64_t tried, const torch::Tensor& images) {

@@ -38,9 +38,11 @@ GroundTruths DetectionLoss::ground_truths(const std::vector<torch::Tensor>& maps
           box.index_select(0, order)};
 }
 
-DetectionLoss::Targets DetectionLoss::assign(const std::vector<torch::Tensor>& maps,
-                                             const torch::Tensor& targets) const {
+DetectionLoss::Targets DetectionLoss::assign(const std::vector<torch::Tensor>& maps, const torch::Tensor& targets,
+                                             int64_t chunk_pairs) const {
   const at::NoGradGuard no_grad;
+  AssignerOptions assigner = assigner_options_;
+  if (chunk_pairs > 0) assigner.chunk_pairs = chunk_pairs;
   const auto grid = make_anchors(maps, options_.strides);
   std::vector<torch::Tensor> distances;
   ClassScores scores;
@@ -53,13 +55,13 @@ DetectionLoss::Targets DetectionLoss::assign(const std::vector<torch::Tensor>& m
   const auto stride = grid.strides.unsqueeze(1);
   auto boxes = distances_to_corner(at::cat(distances, 1), grid.points).mul_(stride);
   Targets result{ground_truths(maps, targets), {}};
-  result.positives = assign_targets(result.truths, boxes, scores, grid.points * stride, assigner_options_);
+  result.positives = assign_targets(result.truths, boxes, scores, grid.points * stride, assigner);
   return result;
 }
 
 DetectionLoss::Branch DetectionLoss::branch(const std::vector<torch::Tensor>& maps, const torch::Tensor& targets,
-                                            const torch::Tensor& sum) const {
-  const auto [truths, positives] = assign(maps, targets);
+                                            const torch::Tensor& sum, int64_t chunk_pairs) const {
+  const auto [truths, positives] = assign(maps, targets, chunk_pairs);
   const auto grid = make_anchors(maps, options_.strides);
   const auto label = truths.label.index_select(0, positives.truth);
   const auto score_sum = positives.score.sum();
@@ -98,11 +100,11 @@ LossResult DetectionLoss::operator()(const HeadOutput& maps, const torch::Tensor
   const auto sum_of = [&](int64_t index) {
     return slice.score_sums.defined() ? slice.score_sums[index] : torch::Tensor();
   };
-  const auto main = branch(maps.main, targets, sum_of(dual ? 1 : 0));
+  const auto main = branch(maps.main, targets, sum_of(dual ? 1 : 0), slice.chunk_pairs);
   auto items = main.items;
   auto sums = main.score_sum.unsqueeze(0);
   if (dual) {
-    const auto aux = branch(maps.aux, targets, sum_of(0));
+    const auto aux = branch(maps.aux, targets, sum_of(0), slice.chunk_pairs);
     items = aux.items * options_.aux_weight + items;
     sums = at::stack({aux.score_sum, main.score_sum});
   }
@@ -112,9 +114,10 @@ LossResult DetectionLoss::operator()(const HeadOutput& maps, const torch::Tensor
   return {items.sum() * batch, items.detach(), sums};
 }
 
-torch::Tensor DetectionLoss::score_sums(const HeadOutput& maps, const torch::Tensor& targets) const {
+torch::Tensor DetectionLoss::score_sums(const HeadOutput& maps, const torch::Tensor& targets,
+                                        int64_t chunk_pairs) const {
   const auto sum_of = [&](const std::vector<torch::Tensor>& branch_maps) {
-    return assign(branch_maps, targets).positives.score.sum();
+    return assign(branch_maps, targets, chunk_pairs).positives.score.sum();
   };
   if (maps.aux.empty()) return sum_of(maps.main).unsqueeze(0);
   return at::stack({sum_of(maps.aux), sum_of(maps.main)});

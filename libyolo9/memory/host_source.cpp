@@ -1,10 +1,10 @@
 #include <yolo9/memory/host_source.h>
 
 #include <atomic>
-#include <fstream>
-#include <limits>
-#include <sstream>
+#include <cstdlib>
+#include <mutex>
 #include <string>
+#include <utility>
 
 #include <malloc.h>
 #include <unistd.h>
@@ -15,29 +15,93 @@
 #include <c10/core/impl/alloc_cpu.h>
 #include <c10/util/Exception.h>
 
+#include <yolo9/memory/host_limits.h>
+
 namespace yolo9 {
 
 namespace {
 
-// Each block is preceded by its size; the header is one alignment unit so that the data stays aligned.
+// Stands before each block, in one alignment unit so that the data stays aligned.
+struct BlockHeader {
+  size_t bytes;
+  int64_t recording;  // which recording holds this block; 0: none
+  int64_t trace_block;
+};
 constexpr size_t kHeaderBytes = c10::gAlignment;
+static_assert(sizeof(BlockHeader) <= kHeaderBytes);
 // A higher priority than LibTorch's own allocator has.
 constexpr uint8_t kPriority = 100;
 
 thread_local int scope_depth = 0;
+
+// While `running` is 0, which is all the time but for a few steps, this costs one relaxed load an allocation.
+class TraceRecorder {
+ public:
+  void start() {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(running_.load() == 0, "[host trace] a recording is running already");
+    trace_ = {};
+    next_block_ = 0;
+    running_.store(++recordings_);
+  }
+
+  AllocationTrace stop() {
+    const std::lock_guard lock(mutex_);
+    TORCH_CHECK(running_.exchange(0) != 0, "[host trace] no recording is running");
+    return std::exchange(trace_, {});
+  }
+
+  void mark(const std::string& label) {
+    if (running_.load(std::memory_order_relaxed) == 0) return;
+    const std::lock_guard lock(mutex_);
+    if (running_.load() != 0) trace_.mark(label);
+  }
+
+  void note_allocation(BlockHeader* header) {
+    header->recording = 0;
+    if (scope_depth == 0 || running_.load(std::memory_order_relaxed) == 0) return;
+    const std::lock_guard lock(mutex_);
+    header->recording = running_.load();
+    if (header->recording == 0) return;
+    header->trace_block = next_block_++;
+    trace_.allocate(header->trace_block, static_cast<int64_t>(header->bytes));
+  }
+
+  void note_free(const BlockHeader* header) {
+    if (header->recording == 0 || header->recording != running_.load(std::memory_order_relaxed)) return;
+    const std::lock_guard lock(mutex_);
+    if (header->recording == running_.load()) trace_.free(header->trace_block);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<int64_t> running_{0};  // number of the recording
+  int64_t recordings_ = 0;
+  int64_t next_block_ = 0;
+  AllocationTrace trace_;
+};
+
+// Never destroyed: tensors with static lifetime are freed after this file's own statics would be gone.
+TraceRecorder& recorder() {
+  static auto* const instance = new TraceRecorder;
+  return *instance;
+}
 
 class MeteredAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     const auto device = c10::Device(c10::DeviceType::CPU);
     if (bytes == 0) return {nullptr, nullptr, &release, device};
-    if (scope_depth > 0) check_budget(static_cast<int64_t>(bytes));
-    auto* block = static_cast<char*>(c10::alloc_cpu(bytes + kHeaderBytes));
-    *reinterpret_cast<size_t*>(block) = bytes;
-    const int64_t now = allocated.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
-    int64_t seen = peak.load();
-    while (now > seen && !peak.compare_exchange_weak(seen, now)) {
+    if (scope_depth > 0) {
+      check_budget(static_cast<int64_t>(bytes));
+      raise(largest, static_cast<int64_t>(bytes));
     }
+    auto* block = static_cast<char*>(c10::alloc_cpu(bytes + kHeaderBytes));
+    auto* header = reinterpret_cast<BlockHeader*>(block);
+    header->bytes = bytes;
+    recorder().note_allocation(header);
+    const int64_t now = allocated.fetch_add(static_cast<int64_t>(bytes)) + static_cast<int64_t>(bytes);
+    raise(peak, now);
     void* data = block + kHeaderBytes;
     return {data, data, &release, device};
   }
@@ -50,13 +114,22 @@ class MeteredAllocator final : public c10::Allocator {
   static void release(void* data) {
     if (!data) return;
     char* block = static_cast<char*>(data) - kHeaderBytes;
-    allocated.fetch_sub(static_cast<int64_t>(*reinterpret_cast<size_t*>(block)));
+    const auto* header = reinterpret_cast<const BlockHeader*>(block);
+    recorder().note_free(header);
+    allocated.fetch_sub(static_cast<int64_t>(header->bytes));
     c10::free_cpu(block);
   }
 
-  static inline std::atomic<int64_t> allocated{0}, peak{0}, limit{0}, ooms{0}, scoped_count{0}, refuse_at{0};
+  static inline std::atomic<int64_t> allocated{0}, peak{0}, largest{0}, limit{0}, ooms{0}, scoped_count{0},
+      refuse_at{0};
 
  private:
+  static void raise(std::atomic<int64_t>& highest, int64_t value) {
+    int64_t seen = highest.load(std::memory_order_relaxed);
+    while (value > seen && !highest.compare_exchange_weak(seen, value)) {
+    }
+  }
+
   static void check_budget(int64_t bytes) {
     const int64_t count = scoped_count.fetch_add(1) + 1;
     int64_t chosen = refuse_at.load();
@@ -77,55 +150,18 @@ MeteredAllocator& meter() {
 
 std::atomic<bool> installed{false};
 
-// A cgroup file holds one number or "max".
-int64_t read_limit(const std::string& path) {
-  std::ifstream file(path);
-  int64_t value = 0;
-  return file >> value ? value : std::numeric_limits<int64_t>::max();
+const HostLimits& limits() {
+  static const HostLimits instance;
+  return instance;
 }
 
-// The value in bytes of a "Name:  123 kB" line.
-int64_t read_kib_line(const std::string& path, const std::string& name) {
-  std::ifstream file(path);
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind(name, 0) != 0) continue;
-    std::istringstream rest(line.substr(name.size()));
-    int64_t kib = 0;
-    rest >> kib;
-    return kib * 1024;
-  }
-  return 0;
-}
-
-// Folder of this process' cgroup, version 2 or version 1's memory controller, as seen from inside a container.
-struct Cgroup {
-  int64_t limit = std::numeric_limits<int64_t>::max(), used = 0;
-};
-Cgroup read_cgroup() {
-  Cgroup out;
-  std::ifstream file("/proc/self/cgroup");
-  std::string path_v2, path_v1;
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("0::", 0) == 0) path_v2 = line.substr(3);
-    const size_t at = line.find(":memory:");
-    if (at != std::string::npos) path_v1 = line.substr(at + 8);
-  }
-  const auto consider = [&](const std::string& limit_file, const std::string& used_file) {
-    const int64_t value = read_limit(limit_file);
-    if (value < out.limit) {
-      out.limit = value;
-      const int64_t used = read_limit(used_file);
-      out.used = used == std::numeric_limits<int64_t>::max() ? 0 : used;
-    }
-  };
-  for (const std::string& sub : {path_v2, std::string()}) {
-    consider("/sys/fs/cgroup" + sub + "/memory.max", "/sys/fs/cgroup" + sub + "/memory.current");
-  }
-  for (const std::string& sub : {path_v1, std::string()}) {
-    consider("/sys/fs/cgroup/memory" + sub + "/memory.limit_in_bytes",
-             "/sys/fs/cgroup/memory" + sub + "/memory.usage_in_bytes");
-  }
-  return out;
+// Second number of /proc/self/statm, in pages.
+int64_t read_resident_bytes() {
+  static const int64_t page_bytes = sysconf(_SC_PAGE_SIZE);
+  const std::string text = read_kernel_file("/proc/self/statm");
+  char* end = nullptr;
+  std::strtoll(text.c_str(), &end, 10);
+  return std::strtoll(end, nullptr, 10) * page_bytes;
 }
 
 }  // namespace
@@ -145,19 +181,23 @@ HostMemorySource::HostMemorySource() { install_host_meter(); }
 
 MemorySample HostMemorySource::sample() const {
   MemorySample out;
+  // Nothing is rounded, cut or cached here: one figure answers for live, active and reserved bytes.
   out.allocated_bytes = MeteredAllocator::allocated.load();
-  out.peak_allocated_bytes = MeteredAllocator::peak.load();
-  // The host heap has no notion of a reserve worth planning with: what tensors hold is what counts.
-  out.reserved_bytes = out.allocated_bytes;
-  out.peak_reserved_bytes = out.peak_allocated_bytes;
+  out.requested_bytes = out.active_bytes = out.reserved_bytes = out.allocated_bytes;
+  out.peak_allocated_bytes = out.peak_reserved_bytes = MeteredAllocator::peak.load();
   out.ooms = MeteredAllocator::ooms.load();
-  out.device_free_bytes = host_available_bytes();
-  out.device_total_bytes = host_total_bytes();
+  const HostReading machine = limits().read();
+  out.held_bytes = read_resident_bytes();
+  out.device_free_bytes = machine.available_bytes;
+  out.device_total_bytes = machine.total_bytes;
   out.budget_bytes = MeteredAllocator::limit.load();
+  out.largest_block_bytes = MeteredAllocator::largest.load();
   return out;
 }
 
 void HostMemorySource::reset_peak() { MeteredAllocator::peak.store(MeteredAllocator::allocated.load()); }
+
+int64_t HostMemorySource::take_peak() { return MeteredAllocator::peak.exchange(MeteredAllocator::allocated.load()); }
 
 void HostMemorySource::release_cached() { malloc_trim(0); }
 
@@ -172,18 +212,21 @@ void refuse_host_allocation(int64_t n) {
 
 int64_t host_scoped_allocations() { return MeteredAllocator::scoped_count.load(); }
 
-int64_t host_total_bytes() {
-  const int64_t physical = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<int64_t>(sysconf(_SC_PAGE_SIZE));
-  return std::min(physical, read_cgroup().limit);
+void start_host_trace() {
+  install_host_meter();
+  recorder().start();
 }
 
-int64_t host_available_bytes() {
-  const int64_t machine = read_kib_line("/proc/meminfo", "MemAvailable:");
-  const Cgroup cgroup = read_cgroup();
-  const bool limited = cgroup.limit != std::numeric_limits<int64_t>::max();
-  return limited ? std::min(machine, std::max<int64_t>(0, cgroup.limit - cgroup.used)) : machine;
-}
+AllocationTrace stop_host_trace() { return recorder().stop(); }
 
-int64_t host_peak_resident_bytes() { return read_kib_line("/proc/self/status", "VmHWM:"); }
+void host_trace_mark(const std::string& label) { recorder().mark(label); }
+
+int64_t host_total_bytes() { return limits().read().total_bytes; }
+
+int64_t host_available_bytes() { return limits().read().available_bytes; }
+
+int64_t host_peak_resident_bytes() {
+  return find_kernel_number(read_kernel_file("/proc/self/status"), "VmHWM:", 0) * 1024;
+}
 
 }  // namespace yolo9

@@ -3,9 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <string>
 
 #include <yolo9/memory/source.h>
+#include <yolo9/memory/trace.h>
 
 namespace yolo9 {
 
@@ -20,8 +21,10 @@ class HostMemorySource : public MemorySource {
  public:
   HostMemorySource();  // installs the meter if that has not happened
   std::string name() const override { return "host"; }
+  // held_bytes is the resident set. Cheap enough for several calls a step (tens of microseconds).
   MemorySample sample() const override;
   void reset_peak() override;
+  int64_t take_peak() override;
   void release_cached() override;
   void set_limit(int64_t budget_bytes) override;
 };
@@ -41,6 +44,13 @@ class HostBudgetScope {
 void refuse_host_allocation(int64_t n);
 // Allocations made inside budget scopes since the process began.
 int64_t host_scoped_allocations();
+
+// Records the allocations that are made inside budget scopes, by any thread, and the frees of those blocks, by
+// any thread and wherever. Blocks that were alive before are not in the trace: see AllocationTrace::seed().
+void start_host_trace();
+AllocationTrace stop_host_trace();
+// Begins a phase; does nothing while no recording runs.
+void host_trace_mark(const std::string& label);
 
 // What this process may use of the machine's memory: physical memory, less where a cgroup limits it.
 int64_t host_total_bytes();

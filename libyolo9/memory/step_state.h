@@ -19,6 +19,10 @@ class StepState {
   void save();
   void restore();
 
+  // The generator of the tensors' device, as it is now.
+  torch::Tensor generator_state() const { return generator_.get_state(); }
+  void set_generator_state(const torch::Tensor& state) { generator_.set_state(state); }
+
  private:
   std::vector<torch::Tensor> live_, shadow_;
   at::Generator generator_;

@@ -142,7 +142,7 @@ class TableCallback final : public Callback {
     for (const auto& draw : step.report->draws) row.boxes += draw.boxes;
     row.micro_batch = memory.micro_batch;
     row.accumulation = step.accumulation;
-    row.rung = memory.micro_batch < step.draws->front().batch.size() ? kSliceRung : 0;
+    row.rung = static_cast<int64_t>(memory.rung);
     row.allocated_bytes = memory.allocated_bytes;
     row.reserved_bytes = memory.reserved_bytes;
     row.peak_bytes = memory.peak_bytes;
@@ -169,7 +169,6 @@ class TableCallback final : public Callback {
   }
 
  private:
-  static constexpr int64_t kSliceRung = 4;  // smaller micro-batch, in the governor's list of rungs
   std::optional<ResultsCsv> results_;
   std::optional<MemoryLog> memory_;
 };

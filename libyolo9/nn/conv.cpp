@@ -1,5 +1,7 @@
 #include <yolo9/nn/conv.h>
 
+#include <yolo9/nn/conv_block.h>
+
 namespace yolo9 {
 
 namespace {
@@ -48,9 +50,10 @@ ConvImpl::ConvImpl(int64_t in, int64_t out, const ConvOptions& options) : activa
 }
 
 torch::Tensor ConvImpl::forward(const torch::Tensor& x) {
-  auto y = conv->forward(x);
-  if (!bn.is_empty()) y = bn->forward(y);
-  return activate(activation_, y);
+  if (bn.is_empty()) return activate(activation_, conv->forward(x));
+  const std::vector<ConvNorm> block{{*conv, *bn}};
+  if (conv_block_takes(x, block, activation_)) return conv_block(x, block, activation_);
+  return activate(activation_, bn->forward(conv->forward(x)));
 }
 
 void ConvImpl::fuse() {
@@ -70,6 +73,10 @@ RepConvNImpl::RepConvNImpl(int64_t in, int64_t out, int64_t stride, const Activa
 
 torch::Tensor RepConvNImpl::forward(const torch::Tensor& x) {
   if (!conv.is_empty()) return activate(activation_, conv->forward(x));
+  if (is_training()) {
+    const std::vector<ConvNorm> branches{{*conv1->conv, *conv1->bn}, {*conv2->conv, *conv2->bn}};
+    if (conv_block_takes(x, branches, activation_)) return conv_block(x, branches, activation_);
+  }
   // Neither branch's output is kept for its own backward pass, so the sum may reuse the first one's memory.
   return activate(activation_, conv1->forward(x).add_(conv2->forward(x)));
 }

@@ -43,11 +43,16 @@ void fill_branches(torch::nn::ModuleList& boxes, torch::nn::ModuleList& classes,
 }
 
 std::vector<torch::Tensor> run_branches(torch::nn::ModuleList& boxes, torch::nn::ModuleList& classes,
-                                        const std::vector<torch::Tensor>& maps, size_t first) {
+                                        const std::vector<torch::Tensor>& maps, size_t first,
+                                        const SegmentRunner& runner) {
   std::vector<torch::Tensor> raw;
   for (size_t i = 0; i < boxes->size(); ++i) {
+    // Modules, not the lists: the function may be called when this one has returned.
+    const auto run = [box = &branch(boxes, i), score = &branch(classes, i)](const std::vector<torch::Tensor>& in) {
+      return std::vector<torch::Tensor>{at::cat({box->forward(in.at(0)), score->forward(in.at(0))}, 1)};
+    };
     const auto& x = maps.at(first + i);
-    raw.push_back(at::cat({branch(boxes, i).forward(x), branch(classes, i).forward(x)}, 1));
+    raw.push_back(runner ? runner(run, {x}).at(0) : run({x}).at(0));
   }
   return raw;
 }
@@ -107,7 +112,7 @@ DDetectImpl::DDetectImpl(const HeadOptions& options) : HeadImpl(options) {
 
 HeadOutput DDetectImpl::forward(const std::vector<torch::Tensor>& maps, bool) {
   HeadOutput out;
-  out.main = run_branches(cv2, cv3, maps, 0);
+  out.main = run_branches(cv2, cv3, maps, 0, is_training() ? runner_ : nullptr);
   if (!is_training()) out.decoded_main = decode_maps(out.main, options_.strides, dfl);
   return out;
 }
@@ -129,8 +134,8 @@ DualDDetectImpl::DualDDetectImpl(const HeadOptions& options) : HeadImpl(options)
 
 HeadOutput DualDDetectImpl::forward(const std::vector<torch::Tensor>& maps, bool auxiliary) {
   HeadOutput out;
-  if (auxiliary) out.aux = run_branches(cv2, cv3, maps, 0);
-  out.main = run_branches(cv4, cv5, maps, cv2->size());
+  if (auxiliary) out.aux = run_branches(cv2, cv3, maps, 0, is_training() ? runner_ : nullptr);
+  out.main = run_branches(cv4, cv5, maps, cv2->size(), is_training() ? runner_ : nullptr);
   if (is_training()) return out;
   if (auxiliary) out.decoded_aux = decode_maps(out.aux, options_.strides, dfl);
   out.decoded_main = decode_maps(out.main, options_.strides, dfl2);

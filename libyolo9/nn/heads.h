@@ -42,9 +42,12 @@ class HeadImpl : public torch::nn::Module {
   virtual bool is_dual() const = 0;
 
   const HeadOptions& options() const { return options_; }
+  // In training mode each level of each branch goes through `runner`; null: all run directly.
+  void set_runner(SegmentRunner runner) { runner_ = std::move(runner); }
 
  protected:
   HeadOptions options_;
+  SegmentRunner runner_;
 };
 
 class DDetectImpl : public HeadImpl {

@@ -1,6 +1,7 @@
 // What the graph runs: a layer maps the outputs of its source layers to its own output.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include <torch/nn/module.h>
@@ -10,6 +11,10 @@ namespace yolo9 {
 
 // A layer's output: one map [B,C,H,W], or several for CBLinear.
 using Maps = std::vector<torch::Tensor>;
+
+// A part of the network as a function of maps, and who calls it: at once, or once more in the backward pass.
+using SegmentFunction = std::function<std::vector<torch::Tensor>(const std::vector<torch::Tensor>&)>;
+using SegmentRunner = std::function<std::vector<torch::Tensor>(const SegmentFunction&, std::vector<torch::Tensor>)>;
 
 class LayerImpl : public torch::nn::Module {
  public:

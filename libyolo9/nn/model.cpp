@@ -1,5 +1,7 @@
 #include <yolo9/nn/model.h>
 
+#include <set>
+
 #include <yolo9/core/error.h>
 #include <yolo9/nn/conv.h>
 
@@ -13,8 +15,10 @@ DetectionModelImpl::DetectionModelImpl(Graph graph) : graph_(std::move(graph)) {
   for (const auto& layer : graph_.layers) {
     auto module = layer.make();
     model->push_back(module);
-    if (auto block = std::dynamic_pointer_cast<LayerImpl>(module)) layers_.push_back(block);
-    else head_ = std::dynamic_pointer_cast<HeadImpl>(module);
+    if (auto block = std::dynamic_pointer_cast<LayerImpl>(module))
+      layers_.push_back(block);
+    else
+      head_ = std::dynamic_pointer_cast<HeadImpl>(module);
     LayerInfo info;
     info.index = layer.index;
     info.from = layer.from;
@@ -78,26 +82,111 @@ HeadOutput DetectionModelImpl::forward(const torch::Tensor& images) {
               "multiples of ", largest, ", got ", images.size(2), " x ", images.size(3));
   const bool auxiliary = auxiliary_ || is_training();
   const Maps picture{images};
-  std::vector<Maps> outputs(layers_.size());
-  const auto output_of = [&](int64_t index) -> const Maps& {
-    return index < 0 ? picture : outputs[static_cast<size_t>(index)];
-  };
-  for (size_t i = 0; i < layers_.size(); ++i) {
-    if (auxiliary || needed_by_main_[i]) {
-      std::vector<const Maps*> sources;
-      for (const int64_t source : graph_.layers[i].sources) sources.push_back(&output_of(source));
-      outputs[i] = layers_[i]->run(sources);
-      if (observer_) observer_(static_cast<int64_t>(i), outputs[i]);
+  Outputs outputs(layers_.size());
+  HeadOutput head;
+  auto segment = is_training() ? segments_.begin() : segments_.end();
+  for (size_t i = 0; i <= layers_.size(); ++i) {
+    if (segment != segments_.end() && static_cast<int64_t>(i) == segment->first) {
+      run_segment(*segment, picture, outputs);
+      i = static_cast<size_t>(segment->last);
+      ++segment;
+    } else if (i < layers_.size()) {
+      if (auxiliary || needed_by_main_[i]) run_layer(i, picture, outputs);
+      for (const int64_t index : releases_[i]) outputs[static_cast<size_t>(index)].clear();
+    } else {
+      head = run_head(picture, outputs, auxiliary);
     }
-    for (const int64_t index : releases_[i]) outputs[static_cast<size_t>(index)].clear();
   }
+  return head;
+}
+
+void DetectionModelImpl::run_layer(size_t index, const Maps& picture, Outputs& outputs) {
+  std::vector<const Maps*> sources;
+  for (const int64_t source : graph_.layers[index].sources) sources.push_back(&output_of(outputs, picture, source));
+  outputs[index] = layers_[index]->run(sources);
+  if (observer_) observer_(static_cast<int64_t>(index), outputs[index]);
+}
+
+HeadOutput DetectionModelImpl::run_head(const Maps& picture, Outputs& outputs, bool auxiliary) {
   std::vector<torch::Tensor> maps;
   for (const int64_t source : graph_.layers.back().sources) {
-    const auto& output = output_of(source);
+    const auto& output = output_of(outputs, picture, source);
     maps.push_back(output.empty() ? torch::Tensor() : output[0]);
   }
   outputs.clear();
   return head_->forward(maps, auxiliary);
+}
+
+// The segment as a function of the maps that it reads from outside, giving those that are read behind it.
+void DetectionModelImpl::run_segment(const Segment& segment, const Maps& picture, Outputs& outputs) {
+  const auto first = static_cast<size_t>(segment.first), last = static_cast<size_t>(segment.last);
+  std::set<int64_t> sources, results;
+  for (size_t i = first; i <= last; ++i)
+    for (const int64_t source : graph_.layers[i].sources)
+      if (source < segment.first) sources.insert(source);
+  for (size_t i = last + 1; i < graph_.layers.size(); ++i)
+    for (const int64_t source : graph_.layers[i].sources)
+      if (source >= segment.first && source <= segment.last) results.insert(source);
+
+  std::vector<torch::Tensor> inputs;
+  std::vector<std::pair<int64_t, size_t>> input_counts;  // layer, number of its maps
+  for (const int64_t source : sources) {
+    const Maps& maps = output_of(outputs, picture, source);
+    input_counts.emplace_back(source, maps.size());
+    inputs.insert(inputs.end(), maps.begin(), maps.end());
+  }
+  // Written by the first call only; the number of maps does not change between calls.
+  const auto result_counts = std::make_shared<std::vector<size_t>>();
+  const auto run = [this, first, last, input_counts, results, result_counts](const std::vector<torch::Tensor>& maps) {
+    Maps outer_picture;
+    Outputs inner(layers_.size());
+    auto next = maps.begin();
+    for (const auto& [layer, count] : input_counts) {
+      (layer < 0 ? outer_picture : inner[static_cast<size_t>(layer)]).assign(next, next + static_cast<int64_t>(count));
+      next += static_cast<int64_t>(count);
+    }
+    for (size_t i = first; i <= last; ++i) {
+      run_layer(i, outer_picture, inner);
+      for (const int64_t index : releases_[i]) inner[static_cast<size_t>(index)].clear();
+    }
+    std::vector<torch::Tensor> flat;
+    result_counts->clear();
+    for (const int64_t layer : results) {
+      const Maps& given = inner[static_cast<size_t>(layer)];
+      result_counts->push_back(given.size());
+      flat.insert(flat.end(), given.begin(), given.end());
+    }
+    return flat;
+  };
+  for (size_t i = first; i <= last; ++i)
+    for (const int64_t index : releases_[i])
+      if (index < segment.first) outputs[static_cast<size_t>(index)].clear();
+
+  const auto flat = segment_runner_(run, std::move(inputs));
+  auto next = flat.begin();
+  size_t position = 0;
+  for (const int64_t layer : results) {
+    const auto count = static_cast<int64_t>(result_counts->at(position++));
+    outputs[static_cast<size_t>(layer)].assign(next, next + count);
+    next += count;
+  }
+}
+
+void DetectionModelImpl::set_segments(std::vector<Segment> segments, SegmentRunner runner) {
+  const auto head = static_cast<int64_t>(layers_.size());
+  int64_t behind = -1;
+  for (const auto& segment : segments) {
+    TORCH_CHECK(segment.first > behind && segment.last >= segment.first && segment.last <= head,
+                "[set_segments] segments must be ascending, apart and inside the model");
+    TORCH_CHECK(segment.last < head || segment.first == head, "[set_segments] the head is a segment by itself");
+    behind = segment.last;
+  }
+  TORCH_CHECK(segments.empty() || runner, "[set_segments] no runner");
+  const bool with_head = !segments.empty() && segments.back().last == head;
+  head_->set_runner(with_head ? runner : nullptr);
+  if (with_head) segments.pop_back();
+  segments_ = std::move(segments);
+  segment_runner_ = std::move(runner);
 }
 
 void DetectionModelImpl::fuse() {

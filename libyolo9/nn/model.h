@@ -19,14 +19,14 @@ namespace yolo9 {
 // One row of the layer table, as configured and as resolved.
 struct LayerInfo {
   int64_t index = 0;
-  std::vector<int64_t> from;   // as configured: -1 or absolute
+  std::vector<int64_t> from;  // as configured: -1 or absolute
   int64_t repeats = 1;
-  std::string type;            // "Conv", "RepNCSPELAN4", ...
-  std::string config_args;     // JSON text of the arguments as in the file
-  std::string resolved_args;   // JSON text of the final constructor arguments with the input width
-  int64_t parameters = 0;      // of the layer as it is now (fewer once fused)
-  std::vector<int64_t> widths; // output channels (several for CBLinear; of the inputs for a head)
-  double stride = 1;           // picture pixels per output cell (of the first level for a head)
+  std::string type;             // "Conv", "RepNCSPELAN4", ...
+  std::string config_args;      // JSON text of the arguments as in the file
+  std::string resolved_args;    // JSON text of the final constructor arguments with the input width
+  int64_t parameters = 0;       // of the layer as it is now (fewer once fused)
+  std::vector<int64_t> widths;  // output channels (several for CBLinear; of the inputs for a head)
+  double stride = 1;            // picture pixels per output cell (of the first level for a head)
 };
 
 class DetectionModelImpl : public torch::nn::Module {
@@ -59,6 +59,15 @@ class DetectionModelImpl : public torch::nn::Module {
   using Observer = std::function<void(int64_t layer, const Maps& output)>;
   void set_observer(Observer observer) { observer_ = std::move(observer); }
 
+  // Layers `first` to `last` (layers().size() - 1 is the head) that run as one function of maps.
+  struct Segment {
+    int64_t first = 0, last = 0;
+  };
+  // In training mode these segments (ascending, apart; the head by itself, branch by branch) go through `runner`, which
+  // may call the function again later, to recompute what it did not keep. The model must outlive such calls. No
+  // segments: everything runs directly.
+  void set_segments(std::vector<Segment> segments, SegmentRunner runner);
+
   // Module of layer `index`, the head included.
   torch::nn::Module& layer_module(int64_t index) { return *model[static_cast<size_t>(index)]; }
   HeadImpl& head() { return *head_; }
@@ -68,6 +77,14 @@ class DetectionModelImpl : public torch::nn::Module {
   torch::nn::ModuleList model;
 
  private:
+  using Outputs = std::vector<Maps>;
+  const Maps& output_of(const Outputs& outputs, const Maps& picture, int64_t index) const {
+    return index < 0 ? picture : outputs[static_cast<size_t>(index)];
+  }
+  void run_layer(size_t index, const Maps& picture, Outputs& outputs);
+  HeadOutput run_head(const Maps& picture, Outputs& outputs, bool auxiliary);
+  void run_segment(const Segment& segment, const Maps& picture, Outputs& outputs);
+
   void plan_execution();
   void count_parameters();
 
@@ -81,6 +98,8 @@ class DetectionModelImpl : public torch::nn::Module {
   bool fused_ = false;
   bool auxiliary_ = true;
   Observer observer_;
+  std::vector<Segment> segments_;
+  SegmentRunner segment_runner_;
 };
 TORCH_MODULE(DetectionModel);
 

@@ -107,6 +107,8 @@ Checkpoint unpack_checkpoint(const std::string& path, const c10::impl::GenericDi
   out.optimizer = unpack(get("optimizer"));
   out.schedule = unpack(get("schedule"));
   for (const double value : get("class_maps").toDoubleVector()) out.class_maps.push_back(value);
+  if (const auto scaler = c10::IValue(std::string("scaler")); dict.contains(scaler))
+    for (const double value : dict.at(scaler).toDoubleVector()) out.scaler.push_back(value);
   out.options_text = get("options").toStringRef();
   out.hyp_text = get("hyp").toStringRef();
   out.data_fingerprint = get("data_fingerprint").toStringRef();
@@ -137,6 +139,7 @@ void save_checkpoint(const std::string& path, const Checkpoint& checkpoint) {
   dict.insert("optimizer", pack(checkpoint.optimizer));
   dict.insert("schedule", pack(checkpoint.schedule));
   dict.insert("class_maps", pack(checkpoint.class_maps));
+  dict.insert("scaler", pack(checkpoint.scaler));
   dict.insert("options", checkpoint.options_text);
   dict.insert("hyp", checkpoint.hyp_text);
   dict.insert("data_fingerprint", checkpoint.data_fingerprint);

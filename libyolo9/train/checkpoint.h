@@ -19,18 +19,19 @@ struct Checkpoint {
   NamedTensors model;              // state dict; empty in a stripped file
   NamedTensors ema;                // state dict of the averaged model, the one to use
   // What training goes on from; absent (epoch -1) in a stripped file.
-  int64_t epoch = -1;              // last finished epoch, from 0
-  int64_t iteration = 0;           // batches drawn so far
+  int64_t epoch = -1;     // last finished epoch, from 0
+  int64_t iteration = 0;  // batches drawn so far
   int64_t last_step_iteration = -1;
-  int64_t steps = 0;               // optimizer steps so far
+  int64_t steps = 0;  // optimizer steps so far
   int64_t ema_updates = 0;
   double best_fitness = 0;
   int64_t best_epoch = 0;
   NamedTensors optimizer;
   NamedTensors schedule;
+  std::vector<double> scaler;      // loss scale, good steps, overflows; empty in files without
   std::vector<double> class_maps;  // mAP per class of the last validation, for image weights
   std::string options_text, hyp_text;
-  std::string data_fingerprint;    // of the training set: resuming on another is refused
+  std::string data_fingerprint;  // of the training set: resuming on another is refused
 };
 
 // Written to a temporary file, synced, renamed. Throws Error(Weights) if that fails; the old file is then intact.

@@ -33,8 +33,7 @@ double square_sum_cpu(const torch::Tensor& gradient) {
   std::vector<double> sums(static_cast<size_t>((count + kBlock - 1) / kBlock));
   at::parallel_for(0, static_cast<int64_t>(sums.size()), 4, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block)
-      sums[static_cast<size_t>(block)] =
-          square_sum(values + block * kBlock, std::min(kBlock, count - block * kBlock));
+      sums[static_cast<size_t>(block)] = square_sum(values + block * kBlock, std::min(kBlock, count - block * kBlock));
   });
   double total = 0;
   for (const double sum : sums) total += sum;
@@ -83,20 +82,26 @@ torch::Tensor make_norm_scratch(const std::vector<ParameterGroup>& groups) {
   return groups.empty() ? torch::Tensor() : at::empty({largest}, groups.front().gradient.options());
 }
 
-double clip_gradients(std::vector<ParameterGroup>& groups, double max_norm, const torch::Tensor& scratch) {
+double clip_gradients(std::vector<ParameterGroup>& groups, double max_norm, const torch::Tensor& scratch,
+                      double loss_scale) {
   const at::NoGradGuard no_grad;
   double squares = 0;
   for (const auto& group : groups) {
     if (group.gradient.numel() == 0) continue;
-    if (group.gradient.is_cpu()) squares += square_sum_cpu(group.gradient);
-    else squares += square_sum_gpu(group.gradient, scratch.defined() ? scratch : make_norm_scratch(groups));
+    if (group.gradient.is_cpu())
+      squares += square_sum_cpu(group.gradient);
+    else
+      squares += square_sum_gpu(group.gradient, scratch.defined() ? scratch : make_norm_scratch(groups));
   }
-  const double norm = std::sqrt(squares), factor = max_norm / (norm + 1e-6);
-  if (!std::isfinite(norm) || factor >= 1) return norm;
+  const double norm = std::sqrt(squares) / loss_scale;
+  const double factor = std::min(1.0, max_norm / (norm + 1e-6)) / loss_scale;
+  if (!std::isfinite(norm) || factor == 1) return norm;
   for (auto& group : groups) {
     if (group.gradient.numel() == 0) continue;
-    if (group.gradient.is_cpu()) scale_cpu(group.gradient, static_cast<float>(factor));
-    else group.gradient.mul_(factor);
+    if (group.gradient.is_cpu())
+      scale_cpu(group.gradient, static_cast<float>(factor));
+    else
+      group.gradient.mul_(factor);
   }
   return norm;
 }

@@ -7,18 +7,18 @@
 namespace yolo9 {
 
 struct Hyp {
-  double lr0 = 0.01;             // initial learning rate
-  double lrf = 0.01;             // last learning rate as a share of lr0
-  double momentum = 0.937;       // SGD momentum, Adam's and LION's beta1
+  double lr0 = 0.01;        // initial learning rate
+  double lrf = 0.01;        // last learning rate as a share of lr0
+  double momentum = 0.937;  // SGD momentum, Adam's and LION's beta1
   double weight_decay = 0.0005;
   double warmup_epochs = 3.0;
   double warmup_momentum = 0.8;
   double warmup_bias_lr = 0.1;
-  double box = 7.5;              // loss gains
+  double box = 7.5;  // loss gains
   double cls = 0.5;
   double dfl = 1.5;
-  double cls_pw = 1.0;           // weight of positives in the classification loss
-  double fl_gamma = 0.0;         // focal loss when above zero
+  double cls_pw = 1.0;    // weight of positives in the classification loss
+  double fl_gamma = 0.0;  // focal loss when above zero
   double label_smoothing = 0.0;
   double hsv_h = 0.015, hsv_s = 0.7, hsv_v = 0.4;
   double degrees = 0.0, translate = 0.1, scale = 0.9, shear = 0.0, perspective = 0.0;

@@ -54,10 +54,12 @@ std::unique_ptr<Optimizer> make_optimizer(OptimizerKind kind, std::vector<Parame
 
 // Scales all gradients so that their joint L2 norm is at most max_norm: the factor is max_norm / (norm + 1e-6),
 // never above 1. Returns the norm before, accumulated in double on the CPU and independent of the number of threads.
-// If it is not finite the gradients are left alone: the step must be given up.
+// `loss_scale`: what the loss was multiplied with; the gradients are divided by it first, and the norm is of the
+// result. If the norm is not finite the gradients are left alone: the step must be given up.
 // On the CPU no tensor memory is used. On a GPU the norm takes `scratch`, from make_norm_scratch; without it a few
 // kilobytes are allocated.
-double clip_gradients(std::vector<ParameterGroup>& groups, double max_norm, const torch::Tensor& scratch = {});
+double clip_gradients(std::vector<ParameterGroup>& groups, double max_norm, const torch::Tensor& scratch = {},
+                      double loss_scale = 1);
 torch::Tensor make_norm_scratch(const std::vector<ParameterGroup>& groups);
 
 }  // namespace yolo9

@@ -67,7 +67,7 @@ std::array<std::vector<std::string>, 3> parameter_groups(const torch::nn::Module
   return names;
 }
 
-ParameterStore::ParameterStore(torch::nn::Module& model, torch::MemoryFormat format) {
+ParameterStore::ParameterStore(torch::nn::Module& model, torch::MemoryFormat format, bool with_gradients) {
   c10::NoGradGuard no_grad;
   std::array<std::vector<Named>, 3> trained;
   std::vector<Named> fixed, statistics, counters;
@@ -87,6 +87,7 @@ ParameterStore::ParameterStore(torch::nn::Module& model, torch::MemoryFormat for
     Group& group = groups_[kind];
     for (const auto& item : trained[kind]) group.names.push_back(item.name);
     group.values = pack(trained[kind], torch::kFloat32, device, format);
+    if (!with_gradients) continue;
     group.gradients = torch::zeros_like(group.values);
     attach_gradients(trained[kind], group.gradients, format);
   }
@@ -100,7 +101,8 @@ std::vector<torch::Tensor> ParameterStore::floating_state() const {
 }
 
 void ParameterStore::zero_gradients() {
-  for (auto& group : groups_) group.gradients.zero_();
+  for (auto& group : groups_)
+    if (group.gradients.defined()) group.gradients.zero_();
 }
 
 void ParameterStore::copy_from(const ParameterStore& other) {

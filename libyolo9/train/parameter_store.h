@@ -18,13 +18,16 @@ class ParameterStore {
  public:
   // Moves parameters and buffers of `model` into the store. Parameters that require a gradient go into the groups
   // (biases; convolution weights; BatchNorm weights), the others into `fixed()`. Four-dimensional weights are kept in
-  // `format`: channels-last is what the convolutions read fastest. The model must not be moved to another device or type, nor fused,
-  // afterwards. Two models of the same configuration and the same frozen layers have stores of the same layout.
-  explicit ParameterStore(torch::nn::Module& model, torch::MemoryFormat format = torch::MemoryFormat::ChannelsLast);
+  // `format`: channels-last is what the convolutions read fastest. The model must not be moved to another device or
+  // type, nor fused, afterwards. Two models of the same configuration and the same frozen layers have stores of the
+  // same layout. An average that is never trained needs no gradients: they stay undefined, and half of its memory is
+  // saved.
+  explicit ParameterStore(torch::nn::Module& model, torch::MemoryFormat format = torch::MemoryFormat::ChannelsLast,
+                          bool with_gradients = true);
 
   struct Group {
     std::vector<std::string> names;
-    torch::Tensor values, gradients;  // flat float32 of equal length
+    torch::Tensor values, gradients;  // flat float32 of equal length; gradients only if there are any
   };
   std::array<Group, 3>& groups() { return groups_; }
   const std::array<Group, 3>& groups() const { return groups_; }

@@ -1,6 +1,7 @@
 #include <yolo9/train/run_options.h>
 
 #include <functional>
+#include <sstream>
 
 #include <yolo9/core/error.h>
 #include <yolo9/core/yaml.h>
@@ -103,6 +104,10 @@ const std::vector<Field>& fields() {
       text("memory", &O::memory),
       text("governor", &O::governor),
       text("split", &O::split),
+      text("headroom", &O::headroom),
+      text("allow", &O::allow),
+      text("amp", &O::amp),
+      text("checkpointing", &O::checkpointing),
       text("project", &O::project),
       text("name", &O::name),
       flag("exist-ok", &O::exist_ok),
@@ -119,12 +124,36 @@ void require(bool condition, const std::string& what, const std::string& remedy)
 
 }  // namespace
 
+std::pair<int, int> parse_checkpointing(const std::string& text) {
+  if (text == "auto") return {0, kMaxCheckpointing};
+  if (text.size() == 1 && text[0] >= '0' && text[0] <= '0' + kMaxCheckpointing) return {text[0] - '0', text[0] - '0'};
+  throw Error(ErrorKind::Usage, "unknown checkpointing level \"" + text + "\"", "", "use 0, 1, 2, 3 or auto");
+}
+
+Allowances parse_allow(const std::string& text) {
+  Allowances out;
+  std::stringstream list(text);
+  for (std::string word; std::getline(list, word, ',');) {
+    if (word == "lighter-augment")
+      out.lighter_augment = true;
+    else if (word == "smaller-image")
+      out.smaller_image = true;
+    else
+      throw Error(ErrorKind::Usage, "--allow does not know \"" + word + "\"", "",
+                  "use lighter-augment, smaller-image or both, separated by a comma");
+  }
+  return out;
+}
+
 void check_options(const RunOptions& options) {
   require(!options.data.empty(), "no data set was given", "add --data data.yaml");
   require(!options.cfg.empty() || !options.weights.empty(), "no model was given",
           "add --cfg yolov9-t or --weights file.pt");
   require(options.epochs >= 1, "--epochs is " + std::to_string(options.epochs), "give 1 or more");
-  require(options.batch >= 1, "--batch is " + std::to_string(options.batch), "give 1 or more images");
+  require(options.batch >= 1 || options.batch == -1, "--batch is " + std::to_string(options.batch),
+          "give 1 or more images, or -1 for as many as fit");
+  require(options.batch >= 1 || parse_governor_mode(options.governor) == GovernorMode::On,
+          "--batch -1 needs the memory governor, which is " + options.governor, "use --governor on, or give a batch");
   require(options.image_size >= 32 && options.image_size <= 16384, "--img is " + std::to_string(options.image_size),
           "give 32 to 16384 pixels");
   require(options.nominal_batch >= 1, "--nominal-batch is " + std::to_string(options.nominal_batch),
@@ -149,7 +178,10 @@ void check_options(const RunOptions& options) {
   parse_governor_mode(options.governor);
   parse_split_mode(options.split);
   if (!options.memory.empty()) parse_bytes(options.memory, host_total_bytes());
-  parse_device(options.device);
+  parse_headroom(options.headroom);
+  parse_allow(options.allow);
+  parse_checkpointing(options.checkpointing);
+  amp_type(parse_amp(options.amp), parse_device(options.device));
 }
 
 std::string options_to_yaml(const RunOptions& options) {

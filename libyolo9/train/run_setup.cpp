@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
 
 #include <ATen/Context.h>
 
@@ -102,37 +103,26 @@ void freeze(DetectionModel& model, const std::vector<int64_t>& layers) {
     for (auto& parameter : model->layer_module(index).parameters()) parameter.requires_grad_(false);
 }
 
-void set_up_models(RunParts& parts, const RunOptions& options, const Checkpoint* resumed) {
+void set_up_models(RunParts& parts, const RunOptions& options, const Checkpoint* resumed, const KitOptions& kit) {
   at::manual_seed(options.seed);
-  parts.model = build_model(options, parts, resumed);
-  parts.ema_model = build_model(options, parts, resumed);
+  DetectionModel model = build_model(options, parts, resumed), averaged = build_model(options, parts, resumed);
   if (resumed) {
-    load_state_dict(*parts.model, resumed->model);
+    load_state_dict(*model, resumed->model);
   } else if (!options.weights.empty()) {
-    load_initial_weights(parts.model, options.weights);
+    load_initial_weights(model, options.weights);
   }
-  const auto layers = frozen_layers(options.freeze, static_cast<int64_t>(parts.model->layers().size()));
-  for (auto* model : {&parts.model, &parts.ema_model}) {
-    (*model)->to(parts.device);
-    freeze(*model, layers);
+  const auto layers = frozen_layers(options.freeze, static_cast<int64_t>(model->layers().size()));
+  for (auto* each : {&model, &averaged}) {
+    (*each)->to(parts.device);
+    freeze(*each, layers);
   }
   if (!layers.empty()) log_info("frozen: " + std::to_string(layers.size()) + " layers");
-  parts.store = std::make_unique<ParameterStore>(*parts.model);
-  parts.ema_store = std::make_unique<ParameterStore>(*parts.ema_model);
-  if (resumed)
-    load_state_dict(*parts.ema_model, resumed->ema);
-  else
-    parts.ema_store->copy_from(*parts.store);
-  // Validation reads the main branch only.
-  parts.ema_model->set_auxiliary(false);
-  parts.ema_model->eval();
+  parts.assemble(model, averaged, make_memory_source(parts.device), kit);
+  if (resumed) load_state_dict(*parts.ema_model, resumed->ema);
 }
 
-LossOptions loss_options(const RunParts& parts, const RunOptions& options, const Hyp& hyp) {
+LossOptions loss_options(const RunOptions& options, const Hyp& hyp) {
   LossOptions out;
-  out.classes = parts.model->classes();
-  out.reg_max = parts.model->reg_max();
-  out.strides = parts.model->strides();
   out.box_gain = hyp.box;
   out.cls_gain = hyp.cls;
   out.dfl_gain = hyp.dfl;
@@ -142,18 +132,66 @@ LossOptions loss_options(const RunParts& parts, const RunOptions& options, const
   return out;
 }
 
-void set_up_governor(RunParts& parts, const RunOptions& options) {
-  GovernorOptions governor;
-  governor.mode = parse_governor_mode(options.governor);
-  auto source = std::make_shared<HostMemorySource>();
+GovernorOptions governor_options(const RunOptions& options, torch::Device device) {
+  GovernorOptions out;
+  out.mode = parse_governor_mode(options.governor);
+  out.headroom = parse_headroom(options.headroom);
+  // Of what is free now: the rest is what the meter does not see (libraries' own scratch memory, the CUDA context).
+  // Without a limit on the host the kernel would end the process where the batch could still have been cut.
+  out.budget_share = device.is_cpu() ? 0.9 : 0.95;
   if (!options.memory.empty()) {
-    governor.budget_bytes = parse_bytes(options.memory, host_total_bytes());
-  } else if (parts.device.is_cpu()) {
-    // What is free now, less a tenth for what the meter does not see. Without a limit the kernel would end the
-    // process at the point where the governor could still have cut the batch.
-    governor.budget_bytes = host_available_bytes() / 10 * 9;
+    const int64_t total =
+        device.is_cpu() ? host_total_bytes() : make_memory_source(device)->sample().device_total_bytes;
+    out.budget_bytes = parse_bytes(options.memory, total);
   }
-  parts.governor = std::make_unique<Governor>(std::move(source), governor);
+  const AmpMode amp = parse_amp(options.amp);
+  LadderOptions& ladder = out.ladder;
+  const auto [least, most] = parse_checkpointing(options.checkpointing);
+  ladder.min_checkpointing = least;
+  // Levels beyond the first are only ever taken by a governor that acts.
+  ladder.max_checkpointing = out.mode == GovernorMode::On ? most : least;
+  ladder.may_chunk_assignment = true;
+  ladder.mixed_precision = amp == AmpMode::Float16 || amp == AmpMode::BFloat16;
+  ladder.may_use_mixed_precision = amp == AmpMode::Auto;
+  const Allowances allowed = parse_allow(options.allow);
+  // Rectangular batches and --light have no mosaic to leave out.
+  ladder.may_lighten_augment = allowed.lighter_augment && !options.light && !options.rect;
+  ladder.may_shrink_image = allowed.smaller_image;
+  return out;
+}
+
+// Measures what steps cost before the first one, so that it is run right.
+void plan_memory(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
+  if (parts.governor->options().mode == GovernorMode::Off) return;
+  const StepShape shape = largest_draw(parts, options, hyp);
+  Planner planner(*parts.governor, parts.probe());
+  // Watching is not refusing: a run that may fail is still tried.
+  if (parts.governor->options().mode == GovernorMode::On) planner.measure(shape);
+  const int64_t nominal = options.accumulate > 0 ? options.accumulate * parts.batch : options.nominal_batch;
+  const auto draws = std::max<int64_t>(
+      1, std::llround(static_cast<double>(nominal) / static_cast<double>(std::max<int64_t>(1, parts.batch))));
+  parts.memory_plan = planner.plan(shape, parts.baseline(), draws);
+}
+
+// --batch -1: the largest one that fits without any rung.
+int64_t planned_batch(RunOptions options, const Hyp& hyp) {
+  options.batch = 1;
+  const RunParts parts = set_up_run(options, hyp, nullptr);
+  StepShape image = largest_draw(parts, options, hyp);
+  // Two and three images tell what one more costs.
+  Governor& governor = *parts.governor;
+  const StepSetting front = make_ladder(image, governor.options().ladder).front();
+  Planner planner(governor, const_cast<RunParts&>(parts).probe());
+  planner.measure(with_images(image, 3));
+  const int64_t most = planner.most_images(image, front, parts.train_set->size());
+  if (most == 0)
+    throw Error(ErrorKind::Memory,
+                "no batch fits without saving memory: one image needs " +
+                    format_bytes(governor.rest_bytes() + governor.expect(image, front).value_or(0)) +
+                    ", the budget less headroom is " + format_bytes(governor.allowed_bytes()),
+                "", "give --batch yourself (the governor then cuts it), raise --memory, or use a smaller --img");
+  log_info("--batch -1: " + std::to_string(most) + " images fit into " + format_bytes(governor.allowed_bytes()));
+  return most;
 }
 
 }  // namespace
@@ -186,13 +224,48 @@ std::vector<int64_t> frozen_layers(const std::vector<int64_t>& freeze, int64_t l
   return out;
 }
 
-RunParts set_up_run(const RunOptions& options, const Hyp& hyp, const Checkpoint* resumed) {
+StepShape largest_draw(const RunParts& parts, const RunOptions& options, const Hyp& hyp) {
+  StepShape shape;
+  shape.draw_size = parts.batch;
+  constexpr int64_t kStride = 32;
+  int64_t height = 0, width = 0;
+  for (int64_t i = 0; i < parts.train_set->size(); ++i) {
+    const PixelSize size = parts.train_set->sample_size(i);
+    if (size.height * size.width <= height * width) continue;
+    height = size.height;
+    width = size.width;
+  }
+  if (options.multi_scale) {
+    const auto largest = [&](int64_t side) {
+      return static_cast<int64_t>(std::ceil(static_cast<double>(side) * 1.5 / kStride)) * kStride;
+    };
+    height = largest(height);
+    width = largest(width);
+  }
+  shape.height = height;
+  shape.width = width;
+  for (const double stride : parts.model->strides())
+    shape.anchors += static_cast<int64_t>(static_cast<double>(height) / stride) *
+                     static_cast<int64_t>(static_cast<double>(width) / stride);
+  // A mosaic holds four pictures, two mixed mosaics eight; crops only take boxes away.
+  std::vector<int64_t> counts;
+  for (int64_t i = 0; i < parts.train_set->size(); ++i)
+    counts.push_back(static_cast<int64_t>(parts.train_set->labels(i).size()));
+  std::sort(counts.rbegin(), counts.rend());
+  size_t pictures = 1;
+  if (!options.light && !options.rect && hyp.mosaic > 0) pictures = hyp.mixup > 0 ? 8 : 4;
+  int64_t densest = 0;
+  for (size_t i = 0; i < std::min(pictures, counts.size()); ++i) densest += counts[i];
+  shape.boxes = densest * shape.draw_size;
+  return shape;
+}
+
+RunParts set_up_run(const RunOptions& asked, const Hyp& hyp, const Checkpoint* resumed) {
+  RunOptions options = asked;
+  if (options.batch == -1) options.batch = planned_batch(options, hyp);
   RunParts parts;
   parts.device = parse_device(options.device);
-  const OptimizerKind kind = parse_optimizer(options.optimizer);
   set_up_data(parts, options, hyp);
-  set_up_models(parts, options, resumed);
-  parts.loss = std::make_unique<DetectionLoss>(loss_options(parts, options, hyp));
 
   ScheduleOptions schedule;
   schedule.shape = options.schedule;
@@ -208,23 +281,19 @@ RunParts set_up_run(const RunOptions& options, const Hyp& hyp, const Checkpoint*
   schedule.warmup_bias_lr = hyp.warmup_bias_lr;
   schedule.modern = options.modern_schedule;
   parts.schedule = std::make_unique<Schedule>(schedule);
-
-  std::vector<ParameterGroup> groups(3);
-  for (size_t i = 0; i < 3; ++i) {
-    groups[i].value = parts.store->groups()[i].values;
-    groups[i].gradient = parts.store->groups()[i].gradients;
-    groups[i].learning_rate = hyp.lr0;
-  }
-  groups[kWeight].weight_decay = scaled_weight_decay(hyp.weight_decay, parts.batch, schedule.nominal_batch);
-  parts.optimizer = make_optimizer(kind, groups, hyp.momentum);
-  parts.ema = std::make_unique<Ema>(parts.store->floating_state(), parts.ema_store->floating_state());
   parts.early_stop = std::make_unique<EarlyStop>(options.patience);
-  set_up_governor(parts, options);
-  parts.communicator = std::make_unique<LocalCommunicator>();
-  StepOptions step;
-  step.split = parse_split_mode(options.split);
-  parts.step = std::make_unique<TrainStep>(parts.model, *parts.loss, *parts.store, *parts.optimizer, parts.ema.get(),
-                                           *parts.governor, *parts.communicator, step);
+
+  KitOptions kit;
+  kit.loss = loss_options(options, hyp);
+  kit.optimizer = parse_optimizer(options.optimizer);
+  kit.learning_rate = hyp.lr0;
+  kit.momentum = hyp.momentum;
+  kit.weight_decay = scaled_weight_decay(hyp.weight_decay, parts.batch, schedule.nominal_batch);
+  kit.governor = governor_options(options, parts.device);
+  kit.step.split = parse_split_mode(options.split);
+  kit.step.amp = parse_amp(options.amp);
+  set_up_models(parts, options, resumed, kit);
+  plan_memory(parts, options, hyp);
   return parts;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,11 @@
 #include <yolo9/memory/governor.h>
 #include <yolo9/memory/step_state.h>
 #include <yolo9/nn/model.h>
+#include <yolo9/train/amp.h>
 #include <yolo9/train/ema.h>
 #include <yolo9/train/optimizer.h>
 #include <yolo9/train/parameter_store.h>
+#include <yolo9/train/recompute_plan.h>
 
 namespace yolo9 {
 
@@ -25,6 +28,7 @@ namespace yolo9 {
 struct Draw {
   Batch batch;
   int64_t height = 0, width = 0;  // size to resize the pictures to (multi-scale); 0: as they are
+  bool light = false;             // made without mosaic, mixup and copy-paste
 };
 
 enum class SplitMode {
@@ -39,6 +43,7 @@ struct StepOptions {
   // Of the pictures, and with a ParameterStore of the same format of everything. Channels-last is faster; LibTorch's
   // BatchNorm then sums in float32 instead of double on the CPU, so that losses differ by some 5e-5.
   torch::MemoryFormat memory_format = torch::MemoryFormat::ChannelsLast;
+  AmpMode amp = AmpMode::Off;  // the type; whether a step uses it is in the governor's setting
 };
 
 struct DrawReport {
@@ -52,8 +57,13 @@ struct StepReport {
   double gradient_norm = 0;  // before clipping
   bool committed = false;    // false when asked not to, or when the gradients were not finite
   bool finite = true;
+  // The draws must be made again with lighter augmentation, and the step run on those: nothing was done with these.
+  bool redraw = false;
+  double loss_scale = 1;  // of this step
+  bool overflow = false;  // not finite because the loss scale was too large: expected now and then with float16
   StepMemory memory;
   int64_t images = 0;
+  int64_t micro_batches = 0;  // slices of all draws
   int64_t commit_allocations = 0;  // tensor allocations between vote and end of commit (host meter in place only)
 };
 
@@ -68,11 +78,27 @@ class TrainStep {
   // Throws Error(Memory) if not even single images fit.
   StepReport run(const std::vector<Draw>& draws, bool commit = true);
 
+  // Forward and backward of one draw with this setting, everything undone afterwards: weights, gradients, statistics,
+  // random numbers and the governor's knowledge are as before. Bytes above the level before, per phase; nothing when
+  // the memory ran out. The budget in force holds.
+  std::optional<std::vector<int64_t>> probe(const Draw& draw, const StepSetting& setting);
+
+  // What the governor is told of a step.
+  StepShape shape_of(const std::vector<Draw>& draws) const;
+  LossScaler& scaler() { return scaler_; }
+  const RecomputePlan& recompute_plan() const { return recompute_plan_; }
+  Governor& governor() { return governor_; }
+
  private:
-  bool attempt(const std::vector<Draw>& draws, int64_t micro_batch, StepReport& report);
-  void run_draw(const Draw& draw, int64_t micro_batch, DrawReport& report);
-  torch::Tensor draw_sums(const Draw& draw, int64_t micro_batch);
-  void commit(StepReport& report);
+  class PhaseMeter;
+
+  bool attempt(const std::vector<Draw>& draws, const StepSetting& setting, StepReport& report, PhaseMeter& meter);
+  void run_draw(const Draw& draw, const StepSetting& setting, DrawReport& report, PhaseMeter& meter);
+  torch::Tensor draw_sums(const Draw& draw, const StepSetting& setting);
+  void apply(const StepSetting& setting);
+  HeadOutput forward(const Draw& draw, int64_t first, int64_t count, const StepSetting& setting);
+  double loss_scale(const StepSetting& setting) const;
+  void commit(StepReport& report, const StepSetting& setting);
 
   DetectionModel model_;
   const DetectionLoss& loss_;
@@ -83,12 +109,16 @@ class TrainStep {
   Communicator& communicator_;
   StepOptions options_;
   StepState before_step_, before_draw_;
+  std::shared_ptr<StepState> before_recomputation_;
   torch::Tensor norm_scratch_;
+  c10::ScalarType amp_type_ = c10::ScalarType::BFloat16;
+  LossScaler scaler_;
+  RecomputePlan recompute_plan_;
+  int level_ = 0;  // that the model is set to
 };
 
 // uint8 [n,3,H,W] -> float 0..1 in `format`, on `device`, resized (bilinear) when a size is given.
-torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height = 0,
-                               int64_t width = 0,
+torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height = 0, int64_t width = 0,
                                torch::MemoryFormat format = torch::MemoryFormat::ChannelsLast);
 
 }  // namespace yolo9

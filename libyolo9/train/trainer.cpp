@@ -37,6 +37,8 @@ struct Trainer::State {
   int64_t last_step_iteration = -1;
   int64_t steps = 0;
   int64_t bad_steps = 0;
+  int64_t epoch_iteration = 0;  // batches of this epoch drawn so far
+  bool light_now = false;       // batches come without mosaic for the memory's sake, until the epoch ends
   int64_t epochs_done = 0;
   double best_fitness = -1;
   int64_t best_epoch = 0;
@@ -56,8 +58,10 @@ struct Trainer::State {
     return options.close_mosaic == 0 || epoch < options.epochs - options.close_mosaic;
   }
   std::optional<std::vector<int64_t>> epoch_order(int64_t epoch) const;
-  Draw make_draw(Batch batch) const;
+  Draw make_draw(Batch batch, int64_t of_iteration) const;
   EpochEvent train_epoch(int64_t epoch);
+  void start_loader(int64_t epoch, int64_t first_batch);
+  void redraw(int64_t epoch, std::vector<Draw>& draws);
   void run_step(int64_t epoch, const StepPlan& plan, std::vector<Draw>& draws, EpochEvent& event, int64_t& counted);
   void evaluate_into(EpochEvent& event);
   EvalResult evaluate_model(DetectionModel& model, int64_t epoch);
@@ -79,12 +83,13 @@ std::optional<std::vector<int64_t>> Trainer::State::epoch_order(int64_t epoch) c
 
 // Multi-scale draws the longest side from half to one and a half of the picture size, a pure function of the
 // iteration so that a resumed run draws the same.
-Draw Trainer::State::make_draw(Batch batch) const {
+Draw Trainer::State::make_draw(Batch batch, int64_t of_iteration) const {
   Draw draw;
+  draw.light = light_now || options.light;
   if (options.multi_scale) {
     constexpr double kStride = 32;
     const auto height = static_cast<double>(batch.images.size(2)), width = static_cast<double>(batch.images.size(3));
-    Random random{options.seed, 0x5ca1e, static_cast<uint64_t>(iteration)};
+    Random random{options.seed, 0x5ca1e, static_cast<uint64_t>(of_iteration)};
     const auto size = static_cast<double>(parts.image_size);
     const double side = std::floor(random.uniform(size * 0.5, size * 1.5 + kStride) / kStride) * kStride;
     const double factor = side / std::max(height, width);
@@ -100,12 +105,21 @@ void Trainer::State::run_step(int64_t epoch, const StepPlan& plan, std::vector<D
   const bool commit = iteration - last_step_iteration >= plan.accumulate;
   for (size_t i = 0; i < 3; ++i) parts.optimizer->groups()[i].learning_rate = plan.learning_rates[i];
   if (parts.optimizer->has_momentum()) parts.optimizer->set_momentum(plan.momentum);
-  const StepReport report = parts.step->run(draws, commit);
+  StepReport report = parts.step->run(draws, commit);
+  if (report.redraw) {
+    redraw(epoch, draws);
+    report = parts.step->run(draws, commit);
+  }
   if (commit) {
     last_step_iteration = iteration;
     ++steps;
     bad_steps = report.finite ? 0 : bad_steps + 1;
-    if (!report.finite)
+    if (report.overflow)
+      log_info("step " + std::to_string(steps) + ": float16 overflow number " +
+               std::to_string(parts.step->scaler().overflows()) +
+               ", the step is skipped and the loss scale halved to " +
+               std::to_string(static_cast<int64_t>(parts.step->scaler().scale())));
+    else if (!report.finite)
       log_warn("step " + std::to_string(steps) + ": the gradients are not finite, the step is skipped");
     if (bad_steps >= kMaxBadSteps)
       throw Error(ErrorKind::Usage, std::to_string(kMaxBadSteps) + " steps in a row had no finite gradients", run_dir,
@@ -118,14 +132,35 @@ void Trainer::State::run_step(int64_t epoch, const StepPlan& plan, std::vector<D
   }
   event.images += report.images;
   event.micro_batch = report.memory.micro_batch;
-  event.accumulation = static_cast<int64_t>(draws.size());
+  event.accumulation = report.micro_batches;
   event.memory_bytes = std::max(event.memory_bytes, report.memory.peak_bytes);
   event.budget_bytes = report.memory.budget_bytes;
-  StepEvent step{epoch, steps, iteration, event.accumulation, 0, 0, &report, &draws};
+  StepEvent step{epoch, steps, iteration, report.micro_batches, 0, 0, &report, &draws};
   step.height = draws.back().height > 0 ? draws.back().height : draws.back().batch.images.size(2);
   step.width = draws.back().width > 0 ? draws.back().width : draws.back().batch.images.size(3);
+  std::tie(step.height, step.width) =
+      shrunk_size(step.height, step.width, report.memory.setting.image_shrink, parts.governor->options().ladder.stride);
   if (commit) tell(&Callback::on_step, step);
   draws.clear();
+}
+
+void Trainer::State::start_loader(int64_t epoch, int64_t first_batch) {
+  parts.train_loader->start(epoch, first_batch, epoch_order(epoch), mosaic_on(epoch) && !light_now);
+}
+
+// The same pictures again, without mosaic: the loader goes back to the step's first batch.
+void Trainer::State::redraw(int64_t epoch, std::vector<Draw>& draws) {
+  light_now = true;
+  const auto count = static_cast<int64_t>(draws.size());
+  // The step runs when its last batch has been drawn and counted.
+  const int64_t first = epoch_iteration - count;
+  log_info("memory: no mosaic, mixup and copy-paste for the rest of epoch " + std::to_string(epoch + 1));
+  start_loader(epoch, first);
+  for (int64_t i = 0; i < count; ++i) {
+    auto batch = parts.train_loader->next();
+    TORCH_CHECK(batch, "[redraw] the loader gave fewer batches than before");
+    draws[static_cast<size_t>(i)] = make_draw(std::move(*batch), iteration - count + 1 + i);
+  }
 }
 
 EpochEvent Trainer::State::train_epoch(int64_t epoch) {
@@ -136,13 +171,16 @@ EpochEvent Trainer::State::train_epoch(int64_t epoch) {
   event.image_size = parts.image_size;
   if (!mosaic_on(epoch) && (epoch == first_epoch || mosaic_on(epoch - 1)))
     log_info("mosaic is closed from epoch " + std::to_string(epoch + 1) + " on");
-  parts.train_loader->start(epoch, 0, epoch_order(epoch), mosaic_on(epoch));
+  light_now = false;
+  epoch_iteration = 0;
+  start_loader(epoch, 0);
   std::vector<Draw> draws;
   int64_t counted = 0;
   StepPlan plan;
   while (auto batch = parts.train_loader->next()) {
     plan = parts.schedule->plan(iteration, epoch);
-    draws.push_back(make_draw(std::move(*batch)));
+    draws.push_back(make_draw(std::move(*batch), iteration));
+    ++epoch_iteration;
     if (iteration - last_step_iteration >= plan.accumulate) run_step(epoch, plan, draws, event, counted);
     event.learning_rates = plan.learning_rates;
     ++iteration;
@@ -205,6 +243,9 @@ void Trainer::State::restore(const Checkpoint& checkpoint) {
   parts.optimizer->load_state(checkpoint.optimizer);
   parts.schedule->load_state(checkpoint.schedule);
   parts.ema->set_updates(checkpoint.ema_updates);
+  if (checkpoint.scaler.size() == 3)
+    parts.step->scaler().restore(checkpoint.scaler[0], static_cast<int64_t>(checkpoint.scaler[1]),
+                                 static_cast<int64_t>(checkpoint.scaler[2]));
   parts.early_stop->restore(checkpoint.best_fitness, checkpoint.best_epoch);
 }
 
@@ -224,6 +265,8 @@ Checkpoint Trainer::State::capture(int64_t epoch) const {
   out.optimizer = parts.optimizer->state();
   out.schedule = parts.schedule->state();
   out.class_maps = class_maps;
+  const LossScaler& scaler = parts.step->scaler();
+  out.scaler = {scaler.scale(), static_cast<double>(scaler.good_steps()), static_cast<double>(scaler.overflows())};
   out.options_text = options_to_yaml(options);
   out.hyp_text = hyp_to_yaml(hyp);
   out.data_fingerprint = fingerprint(*parts.train_set);
@@ -273,6 +316,12 @@ TrainResult Trainer::run() {
   s.parts = set_up_run(s.options, s.hyp, resumed ? &*resumed : nullptr);
   if (resumed) s.restore(*resumed);
   resumed.reset();
+  // What was planned is what a resumed run must ask for.
+  s.options.batch = s.parts.batch;
+  if (s.parts.memory_plan.rung != Rung::None)
+    log_info("memory: planned " + describe(s.parts.memory_plan.setting) + ", peak " +
+             format_bytes(s.parts.memory_plan.predicted_bytes) + " of " +
+             format_bytes(s.parts.memory_plan.budget_bytes));
   std::filesystem::create_directories(s.run_dir + "/weights");
   s.tell(&Callback::on_start, RunStart{s.run_dir, &s.options, s.parts.names, s.first_epoch, s.options.epochs, s.steps,
                                        s.parts.train_loader->batches(), all_labels(*s.parts.train_set)});
@@ -307,8 +356,12 @@ TrainResult Trainer::run() {
   result.best_fitness = s.best_fitness;
   result.best_epoch = s.best_epoch;
   result.epochs_done = s.epochs_done;
-  LoadedModel best = load_model(result.best_path, s.parts.device);
-  result.validation = s.evaluate_model(best.model, s.options.epochs);
+  {
+    // Into the model that is there: a second one might not fit beside it.
+    const Checkpoint best = load_checkpoint(result.best_path);
+    load_state_dict(*s.parts.ema_model, best.ema.empty() ? best.model : best.ema);
+  }
+  result.validation = s.evaluate_model(s.parts.ema_model, s.options.epochs);
   s.tell(&Callback::on_end, RunEnd{s.run_dir, result.best_path, result.last_path, s.epochs_done, seconds_since(start),
                                    result.stopped_early, &result.validation});
   return result;

@@ -18,8 +18,8 @@ struct TrainResult {
   int64_t best_epoch = 0;
   int64_t epochs_done = 0;  // in this call
   bool stopped_early = false;
-  bool interrupted = false; // by request_stop: last.pt is of the last finished epoch
-  EvalResult validation;    // of the best weights, on the validation set
+  bool interrupted = false;  // by request_stop: last.pt is of the last finished epoch
+  EvalResult validation;     // of the best weights, on the validation set
 };
 
 class Trainer {

@@ -158,3 +158,21 @@ expect_failure 6 "device" d --weights "$weights" --source $folder --device 7
 expect_failure 2 "run folder" d --weights "$weights" --source $folder --project file
 rm mixed/"$first"
 expect_failure 3 "decoded" d --weights "$weights" --source mixed
+
+# A budget: a batch is done in parts and gives the same figures; a picture that does not fit is one line and status 4.
+val --json --batch 8; free_map=$(figure map50)
+halved=0
+for mib in 9 10 11 12 13 14 16 18 20; do
+  if yolo9-val --weights "$weights" --data data/data.yaml --img 64 --workers 1 --batch 8 --json --noplots --memory "${mib}MiB" \
+    --project runs --name tight --exist-ok > val.log 2> tight.log; then
+    [ "$(figure map50)" = "$free_map" ] || fail "a budget of $mib MiB changed the figures"
+    if grep -q "ran out of memory with" tight.log; then halved=$((halved + 1)); fi
+  else
+    grep -q "^error: .*memory" tight.log || { cat tight.log; fail "a budget of $mib MiB ended badly"; }
+  fi
+done
+[ "$halved" -gt 0 ] || fail "no budget made validation go on in parts"
+expect_failure 4 "does not fit into the memory" \
+  yolo9-detect --weights "$weights" --source data/images/val --img 64 --memory 1MiB --project runs --name none
+expect_failure 4 "does not fit into the memory" \
+  yolo9-val --weights "$weights" --data data/data.yaml --img 64 --noplots --memory 1MiB --project runs --name none

@@ -56,10 +56,26 @@ TEST_CASE("the n-th allocation can be refused, once") {
 TEST_CASE("only memory failures are taken for out-of-memory") {
   CHECK(is_out_of_memory(std::bad_alloc()));
   CHECK_FALSE(is_out_of_memory(std::runtime_error("out of memory")));
-  try {
-    TORCH_CHECK(false, "shapes differ");
-  } catch (const std::exception& error) {
-    CHECK_FALSE(is_out_of_memory(error));
+  const auto taken_for_oom = [](const std::string& message) {
+    try {
+      TORCH_CHECK(false, message);
+    } catch (const std::exception& error) {
+      return is_out_of_memory(error);
+    }
+    return false;
+  };
+  for (const char* message : {"shapes differ", "CUDA error: an illegal memory access was encountered",
+                              "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED", "cuDNN error: CUDNN_STATUS_BAD_PARAM"}) {
+    CAPTURE(message);
+    CHECK_FALSE(taken_for_oom(message));
+  }
+  for (const char* message :
+       {"[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes",
+        "CUDA error: out of memory", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+        "cuDNN error: CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+        "GET was unable to find an engine to execute this computation"}) {
+    CAPTURE(message);
+    CHECK(taken_for_oom(message));
   }
 }
 

@@ -1,6 +1,7 @@
-# <yolo9/yolo9.h> names every public header. All are, but the precompiled header and those that draw with OpenCV;
+# <yolo9/yolo9.h> names every public header. All are, but the precompiled header, the loops of a
+# kernel, and those that draw with OpenCV;
 # what the public ones include is the standard library, LibTorch, JSON and each other.
 cd "$YOLO9_SOURCE/libyolo9"
-mapfile -t public < <(printf '%s\n' */*.h | grep -vE '^(core/pch|monitor/canvas|monitor/chart)\.h$')
+mapfile -t public < <(printf '%s\n' */*.h | grep -vE '^(core/pch|nn/lanes|nn/norm_loops|monitor/canvas|monitor/chart)\.h$')
 diff <(grep -oP '(?<=#include <yolo9/)[^>]+' yolo9.h | sort) <(printf '%s\n' "${public[@]}" | sort)
 ! grep -nE '#include [<"](opencv2/|spdlog/|yaml-cpp/|CLI/|yolo9/monitor/(canvas|chart)\.h)' "${public[@]}"

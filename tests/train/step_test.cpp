@@ -2,7 +2,7 @@
 
 #include <yolo9/core/error.h>
 #include <yolo9/memory/host_source.h>
-#include <yolo9/train/step.h>
+#include <yolo9/train/training_kit.h>
 
 #include "support/fixture.h"
 
@@ -11,52 +11,52 @@ using namespace yolo9;
 namespace {
 
 // gelan-t with three classes at 64 px, ready to step.
-struct Bench {
-  DetectionModel model{nullptr}, average{nullptr};
-  std::unique_ptr<ParameterStore> store, average_store;
-  std::unique_ptr<DetectionLoss> loss;
-  std::unique_ptr<Optimizer> optimizer;
-  std::unique_ptr<Ema> ema;
+struct Bench : TrainingKit {
   std::shared_ptr<HostMemorySource> source = std::make_shared<HostMemorySource>();
-  std::unique_ptr<Governor> governor;
-  LocalCommunicator communicator;
-  std::unique_ptr<TrainStep> step;
 
-  explicit Bench(SplitMode split = SplitMode::Exact, const std::string& config = "gelan-t") {
+  explicit Bench(KitOptions options = {}, const std::string& config = "gelan-t") {
     torch::manual_seed(1);
-    ModelOptions options;
-    options.classes = 3;
-    model = DetectionModel(config, options);
-    average = DetectionModel(config, options);
-    store = std::make_unique<ParameterStore>(*model);
-    average_store = std::make_unique<ParameterStore>(*average);
-    average_store->copy_from(*store);
-    LossOptions loss_options;
-    loss_options.classes = 3;
-    loss_options.strides = model->strides();
-    loss = std::make_unique<DetectionLoss>(loss_options);
-    std::vector<ParameterGroup> groups(3);
-    for (size_t i = 0; i < 3; ++i)
-      groups[i] = {store->groups()[i].values, store->groups()[i].gradients, 0.01, i == kWeight ? 5e-4 : 0};
-    optimizer = make_optimizer(OptimizerKind::SGD, groups, 0.9);
-    ema = std::make_unique<Ema>(store->floating_state(), average_store->floating_state());
-    governor = std::make_unique<Governor>(source, GovernorOptions{});
-    StepOptions step_options;
-    step_options.split = split;
-    step =
-        std::make_unique<TrainStep>(model, *loss, *store, *optimizer, ema.get(), *governor, communicator, step_options);
+    ModelOptions classes;
+    classes.classes = 3;
+    const DetectionModel trained(config, classes), averaged(config, classes);
+    options.weight_decay = 5e-4;
+    options.momentum = 0.9;
+    assemble(trained, averaged, source, options);
   }
 
-  std::vector<torch::Tensor> everything() const {
+  std::vector<torch::Tensor> live() const {
     auto all = store->floating_state();
     all.push_back(store->counters());
-    for (const auto& tensor : average_store->floating_state()) all.push_back(tensor);
+    for (const auto& tensor : ema_store->floating_state()) all.push_back(tensor);
     for (const auto& [name, tensor] : optimizer->state()) all.push_back(tensor);
+    return all;
+  }
+  std::vector<torch::Tensor> everything() const {
     std::vector<torch::Tensor> copies;
-    for (const auto& tensor : all) copies.push_back(tensor.clone());
+    for (const auto& tensor : live()) copies.push_back(tensor.clone());
     return copies;
   }
+  // As if newly made, with a governor that has seen nothing.
+  void restore(const std::vector<torch::Tensor>& state, const KitOptions& options) {
+    const auto to = live();
+    for (size_t i = 0; i < to.size(); ++i) to[i].copy_(state[i]);
+    ema->set_updates(0);
+    *governor = Governor(source, options.governor);
+  }
 };
+
+KitOptions with_split(SplitMode split) {
+  KitOptions options;
+  options.step.split = split;
+  return options;
+}
+
+KitOptions with_checkpointing(int least, int most = kMaxCheckpointing) {
+  KitOptions options;
+  options.governor.ladder.min_checkpointing = least;
+  options.governor.ladder.max_checkpointing = most;
+  return options;
+}
 
 Draw draw_of(int64_t images, int64_t size = 64) {
   Draw draw;
@@ -84,35 +84,44 @@ int64_t count_allocations(Bench& bench, const std::vector<Draw>& draws) {
   return host_scoped_allocations() - before;
 }
 
-// With two images per draw the retry uses slices of one; the disturbed step must equal an undisturbed one at that
-// slice.
-void sweep(int64_t stride) {
+// An out-of-memory at each allocation of a step in turn: what comes out must be what an undisturbed step gives, run
+// as the retry runs it.
+void sweep(int64_t stride, const KitOptions& options, const StepSetting& retry) {
   const std::vector<Draw> draws{draw_of(2)};
   int64_t total = 0;
   {
-    Bench bench;
+    Bench bench(options);
     total = count_allocations(bench, draws);
   }
   CAPTURE(total);
   REQUIRE(total > 100);
-  // An undisturbed step at slices of one image: the first allocation of the attempt is refused, nothing has happened.
+  // The reference: the first allocation of the attempt is refused, nothing has happened yet.
   std::vector<torch::Tensor> expected;
   {
-    Bench bench;
+    Bench bench(options);
     refuse_host_allocation(1);
     const StepReport report = bench.step->run(draws);
     REQUIRE(report.memory.ooms == 1);
+    REQUIRE(report.memory.setting == retry);
     expected = bench.everything();
   }
+  // Where the retry does not slice, that is the plain step, bit for bit.
+  if (retry.micro_batch == 2) {
+    Bench plain;
+    plain.step->run(draws);
+    REQUIRE(equal(plain.everything(), expected));
+  }
   int64_t refused = 0;
+  Bench bench(options);
+  const auto fresh = bench.everything();
   for (int64_t k = 1; k <= total; k += stride) {
-    Bench bench;
+    bench.restore(fresh, options);
     refuse_host_allocation(k);
     const StepReport report = bench.step->run(draws);
     refuse_host_allocation(0);
     CAPTURE(k);
     CHECK(report.committed);
-    CHECK(report.memory.micro_batch == 1);
+    CHECK(report.memory.setting == retry);
     CHECK(equal(bench.everything(), expected));
     refused += report.memory.ooms;
   }
@@ -151,21 +160,143 @@ TEST_CASE("gradients that are not finite skip the step") {
 }
 
 // Every 37th allocation here; all of them in the slow group.
-TEST_CASE("an out-of-memory at any allocation leaves no trace in the step") { sweep(37); }
-TEST_CASE("an out-of-memory at every single allocation leaves no trace in the step", "[slow]") { sweep(1); }
+TEST_CASE("an out-of-memory at any allocation leaves no trace in the step, retried in slices") {
+  sweep(37, {}, {.micro_batch = 1});
+}
+TEST_CASE("an out-of-memory at any allocation leaves no trace in the step, retried with checkpointing") {
+  sweep(37 * 4, with_checkpointing(0), {.micro_batch = 2, .checkpointing = 1});
+}
+TEST_CASE("an out-of-memory in a recomputation leaves no trace in the step") {
+  sweep(37 * 4, with_checkpointing(2), {.micro_batch = 2, .checkpointing = 3});
+}
+TEST_CASE("an out-of-memory at every single allocation leaves no trace in the step", "[slow]") {
+  SECTION("retried in slices") { sweep(1, {}, {.micro_batch = 1}); }
+  SECTION("retried with checkpointing") { sweep(1, with_checkpointing(0), {.micro_batch = 2, .checkpointing = 1}); }
+}
+
+TEST_CASE("a checkpointed step equals the plain one bit for bit, and keeps less") {
+  for (const std::string config : {"gelan-t", "yolov9-t"}) {
+    const std::vector<Draw> draws{draw_of(3)};
+    Bench plain({}, config);
+    const StepReport reference = plain.step->run(draws);
+    const auto expected = plain.everything();
+    int64_t before = reference.memory.peak_bytes;
+    for (int level = 1; level <= kMaxCheckpointing; ++level) {
+      CAPTURE(config, level);
+      Bench bench(with_checkpointing(level, level), config);
+      const StepReport report = bench.step->run(draws);
+      CHECK(report.memory.setting.checkpointing == level);
+      CHECK(report.draws[0].total == reference.draws[0].total);
+      CHECK(equal(bench.everything(), expected));
+      CHECK(report.memory.peak_bytes - report.memory.allocated_bytes < before - reference.memory.allocated_bytes);
+      before = report.memory.peak_bytes;
+    }
+  }
+}
+
+TEST_CASE("segments are disjoint, cover more at deeper levels, and free what they promise") {
+  Bench bench(with_checkpointing(0), "yolov9-t");
+  const RecomputePlan& plan = bench.step->recompute_plan();
+  CHECK(plan[0].empty());
+  const auto layers_in = [](const std::vector<DetectionModelImpl::Segment>& segments) {
+    int64_t count = 0;
+    for (const auto& segment : segments) count += segment.last - segment.first + 1;
+    return count;
+  };
+  CHECK(layers_in(plan[1]) >= 1);
+  CHECK(layers_in(plan[1]) < layers_in(plan[2]));
+  CHECK(layers_in(plan[2]) < layers_in(plan[3]));
+}
+
+TEST_CASE("a probe changes nothing") {
+  Bench bench(with_checkpointing(0));
+  const auto before = bench.everything();
+  const auto probe = bench.probe();
+  torch::manual_seed(5);
+  const auto drawn = torch::rand({2});
+  torch::manual_seed(5);
+  const StepShape shape{2, 64, 64, 6, {}};
+  for (int level = 0; level <= kMaxCheckpointing; ++level)
+    REQUIRE(probe(shape, {.micro_batch = 2, .checkpointing = level}));
+  CHECK(torch::equal(torch::rand({2}), drawn));
+  CHECK(equal(bench.everything(), before));
+  CHECK_FALSE(bench.model->is_training() == false);
+  for (const auto& group : bench.store->groups()) CHECK(group.gradients.abs().max().item<double>() == 0.0);
+}
+
+TEST_CASE("a smaller image is a rung, and lighter augmentation asks for other draws") {
+  KitOptions options;
+  options.governor.ladder.may_shrink_image = true;
+  options.governor.ladder.may_lighten_augment = true;
+  Bench bench(options);
+  Draw draw = draw_of(1, 128);
+  refuse_host_allocation(1);
+  const StepReport asks = bench.step->run({draw});
+  CHECK(asks.redraw);
+  CHECK_FALSE(asks.committed);
+  draw.light = true;
+  refuse_host_allocation(1);
+  const StepReport report = bench.step->run({draw});
+  CHECK_FALSE(report.redraw);
+  CHECK(report.committed);
+  CHECK(report.memory.setting.image_shrink == 1);
+  CHECK(report.memory.rung == Rung::SmallerImage);
+}
+
+TEST_CASE("mixed precision steps train, and the average stays finite") {
+  KitOptions options;
+  options.governor.ladder.mixed_precision = true;
+  options.step.amp = AmpMode::BFloat16;
+  Bench half(options), full;
+  const std::vector<Draw> draws{draw_of(4)};
+  double first = 0, last = 0;
+  for (int i = 0; i < 6; ++i) {
+    const StepReport report = half.step->run(draws);
+    CHECK(report.committed);
+    CHECK(report.memory.setting.mixed_precision);
+    (i == 0 ? first : last) = report.draws[0].total;
+  }
+  CHECK(last < first);
+  const StepReport reference = full.step->run(draws);
+  CHECK(first == Approx(reference.draws[0].total).epsilon(0.05));
+  for (const auto& tensor : half.ema_store->floating_state()) CHECK(tensor.isfinite().all().item<bool>());
+  // The convolutions' activations take half the bytes.
+  const auto probe = half.probe();
+  const StepShape shape{4, 64, 64, 8, {}};
+  const auto narrow = probe(shape, {.micro_batch = 4, .mixed_precision = true}),
+             wide = probe(shape, {.micro_batch = 4});
+  CHECK(static_cast<double>(narrow->at(0)) < 0.75 * static_cast<double>(wide->at(0)));
+  // Recomputation sees the same precision.
+  KitOptions both = options;
+  both.governor.ladder.min_checkpointing = both.governor.ladder.max_checkpointing = 3;
+  Bench once(options), twice(both);
+  once.step->run(draws);
+  twice.step->run(draws);
+  CHECK(equal(once.everything(), twice.everything()));
+}
 
 TEST_CASE("a budget that the whole draw passes is kept by slices") {
   Bench bench;
+  bench.governor->set_budget(int64_t{1} << 40);
   const std::vector<Draw> draws{draw_of(8)};
   const StepReport whole = bench.step->run(draws, false);
   const int64_t rest = whole.memory.allocated_bytes;
   REQUIRE(whole.memory.micro_batch == 8);
-  bench.source->set_limit(rest + (whole.memory.peak_bytes - rest) * 6 / 10);
+  const int64_t budget = rest + (whole.memory.peak_bytes - rest) * 8 / 10;
+  bench.governor->set_budget(budget);
   const StepReport sliced = bench.step->run(draws, false);
-  bench.source->set_limit(0);
   CHECK(sliced.memory.micro_batch == 4);
-  CHECK(sliced.memory.ooms == 1);
+  CHECK(sliced.memory.ooms == 0);  // foreseen
+  CHECK(sliced.memory.peak_bytes <= budget);
   CHECK(sliced.images == 8);
+  // Not foreseen: the same budget, and a governor that knows nothing.
+  Bench ignorant;
+  ignorant.governor->set_budget(ignorant.source->sample().allocated_bytes + (whole.memory.peak_bytes - rest) * 8 / 10);
+  const StepReport recovered = ignorant.step->run(draws, false);
+  CHECK(recovered.memory.micro_batch == 4);
+  CHECK(recovered.memory.ooms == 1);
+  CHECK(recovered.images == 8);
+  ignorant.source->set_limit(0);
 }
 
 torch::Tensor rows_of(const torch::Tensor& targets, int64_t first, int64_t count) {
@@ -210,7 +341,7 @@ TEST_CASE("exact slices add up to the whole draw, to rounding") {
 }
 
 TEST_CASE("official slices have their own sums and cost no extra pass") {
-  Bench exact(SplitMode::Exact), official(SplitMode::Official);
+  Bench exact(with_split(SplitMode::Exact)), official(with_split(SplitMode::Official));
   const std::vector<Draw> draws{draw_of(4)};
   refuse_host_allocation(1);
   const int64_t before_exact = host_scoped_allocations();
