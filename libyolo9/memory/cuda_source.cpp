@@ -53,6 +53,12 @@ class CudaMemorySource : public MemorySource {
   }
 
   void reset_peak() override { allocator::resetPeakStats(device_); }
+  int64_t take_peak() override {
+    constexpr auto kAll = static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE);
+    const int64_t peak = allocator::getDeviceStats(device_).allocated_bytes[kAll].peak;
+    reset_peak();
+    return peak;
+  }
   void release_cached() override { allocator::emptyCache(); }
 
   void set_limit(int64_t budget_bytes) override {

@@ -144,19 +144,23 @@ int64_t Governor::need(const StepShape& shape, const StepSetting& setting) const
   return bytes > 0 ? rest_bytes_ + bytes : 0;
 }
 
-// The first entry from `from` on that is foreseen to fit, or of which nothing is known; the last one if none does. Of
-// slices that nothing is known of, only those up to `blind_micro_batch` are taken, so that blind steps down halve.
+// The first entry from `from` on that is foreseen to fit, or of which nothing is known; where none leaves the headroom
+// free, the first that fits without; the last one if none does. Of slices that nothing is known of, only those up to
+// `blind_micro_batch` are taken, so that blind steps down halve.
 size_t Governor::first_that_fits(const StepShape& shape, const std::vector<StepSetting>& ladder, size_t from,
                                  int64_t blind_micro_batch) const {
-  for (size_t i = from; i < ladder.size(); ++i) {
-    // Lighter pictures have fewer boxes; how many fewer, only making them tells.
-    if (ladder[i].lighter_augment && (i == 0 || !ladder[i - 1].lighter_augment)) return i;
-    const int64_t bytes = need(shape, ladder[i]);
-    if (bytes > allowed_bytes()) continue;
-    const bool same_precision = from == 0 || ladder[i].mixed_precision == ladder[from - 1].mixed_precision;
-    const bool blind = bytes == 0 && ladder[i].micro_batch < shape.draw_size && same_precision;
-    if (blind && ladder[i].micro_batch > blind_micro_batch) continue;
-    return i;
+  for (const int64_t room : {allowed_bytes(), budget_bytes_}) {
+    for (size_t i = from; i < ladder.size(); ++i) {
+      const int64_t bytes = need(shape, ladder[i]);
+      // Lighter pictures have fewer boxes; how many fewer, only making them tells.
+      const bool lighter = ladder[i].lighter_augment && (i == 0 || !ladder[i - 1].lighter_augment);
+      if (lighter && rest_bytes_ < room) return i;
+      if (bytes > room) continue;
+      const bool same_precision = from == 0 || ladder[i].mixed_precision == ladder[from - 1].mixed_precision;
+      const bool blind = bytes == 0 && ladder[i].micro_batch < shape.draw_size && same_precision;
+      if (blind && ladder[i].micro_batch > blind_micro_batch) continue;
+      return i;
+    }
   }
   return ladder.size() - 1;
 }

@@ -54,10 +54,17 @@ done
 # Mixed precision trains; as a rung it is taken last but for what changes the training.
 run --name half --amp bf16
 at_least "$peak" "$(( $(csv_column runs/half/memory.csv peak_bytes | sort -n | tail -1) + 1 ))"
-run --name least --memory 1MiB 2> least.log || true
+large() { run --img 160 --batch 2 --nominal-batch 2 --epochs 1 --noval --checkpointing 0 "$@"; }
+large --name least --memory 1MiB 2> least.log || true
 least=$(sed -n 's/.*about \([0-9.]*\) MiB are needed.*/\1/p' least.log)
-run --name last --memory "$(awk -v m="$least" 'BEGIN { printf "%d", m * 1048576 + 200000 }')" --amp auto --allow lighter-augment,smaller-image 2> last.log
-at_least "$(csv_column runs/last/memory.csv rung | sort -n | tail -1)" 5
+less=$(awk -v m="$least" 'BEGIN { printf "%d", (m - 3) * 1048576 }')
+large --name narrow --memory "$less" --amp auto 2> narrow.log
+csv_column runs/narrow/memory.csv rung | sort -n | tail -1 | grep -qx 5 || { cat narrow.log; fail "mixed precision is rung 5"; }
+large --name small --memory "$less" --allow lighter-augment,smaller-image 2> small.log
+csv_column runs/small/memory.csv rung | sort -n | tail -1 | grep -qx 7 || { cat small.log; fail "a smaller image is rung 7"; }
+grep -q "no mosaic, mixup and copy-paste" small.log || { cat small.log; fail "the augmentation was not made lighter first"; }
+[ "$(csv_column runs/small/memory.csv image_size | sort -n | head -1)" -lt 160 ] || fail "the image is not smaller"
+expect_failure 4 "does not fit" large --name none --memory "$less"
 expect_failure 2 'use lighter-augment, smaller-image' run --name wrong --allow everything
 expect_failure 2 'use --amp off, fp16, bf16 or auto' run --name wrong --amp half
 expect_failure 2 'fp16 needs a CUDA device' run --name wrong --amp fp16
