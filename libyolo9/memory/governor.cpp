@@ -11,8 +11,9 @@ namespace yolo9 {
 
 namespace {
 
-// A budget that moved by less than this share is not worth a line or a new limit.
-constexpr double kBudgetStep = 0.01;
+// A budget that moved by less than this share is not worth a new limit, or a line: on a shared machine what is free
+// moves all the time.
+constexpr double kBudgetStep = 0.01, kBudgetNews = 0.05;
 constexpr int64_t kMaxPatience = 320;
 // A cache worth releasing.
 constexpr int64_t kMinCacheBytes = int64_t{4} << 20;
@@ -95,9 +96,12 @@ void Governor::refresh_budget() {
   const bool limits =
       options_.mode == GovernorMode::On || (options_.mode == GovernorMode::Watch && options_.budget_bytes > 0);
   if (limits) source_->set_limit(budget_bytes_);
-  if (before > 0 && options_.mode != GovernorMode::Off)
-    decide("budget " + format_bytes(before) + " -> " + format_bytes(budget) +
-           (budget < before ? ": others hold more, or less was granted" : ": more is free"));
+  const int64_t said = announced_bytes_ > 0 ? announced_bytes_ : budget;
+  const bool news = static_cast<double>(std::abs(budget - said)) > static_cast<double>(said) * kBudgetNews;
+  if (announced_bytes_ == 0 || news) announced_bytes_ = budget;
+  if (news && options_.mode != GovernorMode::Off)
+    decide("budget " + format_bytes(said) + " -> " + format_bytes(budget) +
+           (budget < said ? ": others hold more, or less was granted" : ": more is free"));
 }
 
 int64_t Governor::allowed_bytes() const {

@@ -25,10 +25,10 @@ double parse_headroom(const std::string& text);
 
 struct GovernorOptions {
   GovernorMode mode = GovernorMode::On;
-  int64_t budget_bytes = 0;       // 0: budget_share of what the device offers
-  double budget_share = 1.0;      // of what is free or held by this process, when no budget was given
-  double headroom = 0.10;         // share of the budget that plans leave free, at least the largest block of a step
-  int64_t patience_steps = 20;    // steps without trouble before less economy is tried again
+  int64_t budget_bytes = 0;     // 0: budget_share of what the device offers
+  double budget_share = 1.0;    // of what is free or held by this process, when no budget was given
+  double headroom = 0.10;       // share of the budget that plans leave free, at least the largest block of a step
+  int64_t patience_steps = 20;  // steps without trouble before less economy is tried again
   LadderOptions ladder;
 };
 
@@ -109,7 +109,8 @@ class Governor {
   std::shared_ptr<MemorySource> source_;
   GovernorOptions options_;
   int64_t budget_bytes_ = 0;
-  int64_t rest_bytes_ = 0;  // live before the attempt
+  int64_t announced_bytes_ = 0;  // the budget that was last said
+  int64_t rest_bytes_ = 0;       // live before the attempt
   int64_t largest_block_bytes_ = 0;
   std::map<std::pair<int, bool>, CostModel> models_;  // by checkpointing level and precision
   std::map<std::pair<int64_t, int64_t>, Place> places_;

@@ -40,8 +40,7 @@ SplitMode parse_split_mode(const std::string& name);  // "exact", "official"; th
 struct StepOptions {
   double clip_norm = 10.0;
   SplitMode split = SplitMode::Exact;
-  // Of the pictures, and with a ParameterStore of the same format of everything. Channels-last is faster; LibTorch's
-  // BatchNorm then sums in float32 instead of double on the CPU, so that losses differ by some 5e-5.
+  // Of the pictures, and with a ParameterStore of the same format of everything. Channels-last is faster.
   torch::MemoryFormat memory_format = torch::MemoryFormat::ChannelsLast;
   AmpMode amp = AmpMode::Off;  // the type; whether a step uses it is in the governor's setting
 };
