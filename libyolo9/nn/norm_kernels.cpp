@@ -1,6 +1,7 @@
 #include <yolo9/nn/norm_kernels.h>
 
-#include <yolo9/core/parallel.h>
+#include <ATen/TensorIterator.h>
+
 #include <yolo9/nn/norm_loops.h>
 
 namespace yolo9 {
@@ -91,6 +92,20 @@ struct Pass {
     return all;
   }
 };
+
+// body(begin, end) over [0, count), in LibTorch's threads. Its parallel_for is a template that needs a compiler with
+// OpenMP switched on; its iterators have theirs compiled in.
+template <class Body>
+void in_parallel(int64_t count, int64_t grain, const Body& body) {
+  if (count <= grain) return body(0, count);
+  auto indices = at::arange(count, at::kLong);
+  auto iterator = at::TensorIterator::nullary_op(indices);
+  const auto run = [&](char** data, const int64_t*, int64_t size) {
+    const int64_t begin = *reinterpret_cast<const int64_t*>(data[0]);
+    body(begin, begin + size);
+  };
+  iterator.for_each(run, grain);
+}
 
 using Loop = void (*)(const LoopArguments&);
 
