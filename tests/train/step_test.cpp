@@ -84,13 +84,16 @@ int64_t count_allocations(Bench& bench, const std::vector<Draw>& draws) {
   return host_scoped_allocations() - before;
 }
 
+// The model whose step is disturbed.
+const char* const kSwept = "yolov9-t";
+
 // An out-of-memory at each allocation of a step in turn: what comes out must be what an undisturbed step gives, run
 // as the retry runs it.
 void sweep(int64_t stride, const KitOptions& options, const StepSetting& retry) {
   const std::vector<Draw> draws{draw_of(2)};
   int64_t total = 0;
   {
-    Bench bench(options);
+    Bench bench(options, kSwept);
     total = count_allocations(bench, draws);
   }
   CAPTURE(total);
@@ -98,7 +101,7 @@ void sweep(int64_t stride, const KitOptions& options, const StepSetting& retry) 
   // The reference: the first allocation of the attempt is refused, nothing has happened yet.
   std::vector<torch::Tensor> expected;
   {
-    Bench bench(options);
+    Bench bench(options, kSwept);
     refuse_host_allocation(1);
     const StepReport report = bench.step->run(draws);
     REQUIRE(report.memory.ooms == 1);
@@ -107,12 +110,12 @@ void sweep(int64_t stride, const KitOptions& options, const StepSetting& retry) 
   }
   // Where the retry does not slice, that is the plain step, bit for bit.
   if (retry.micro_batch == 2) {
-    Bench plain;
+    Bench plain({}, kSwept);
     plain.step->run(draws);
     REQUIRE(equal(plain.everything(), expected));
   }
   int64_t refused = 0;
-  Bench bench(options);
+  Bench bench(options, kSwept);
   const auto fresh = bench.everything();
   for (int64_t k = 1; k <= total; k += stride) {
     bench.restore(fresh, options);
