@@ -9,6 +9,8 @@
 
 #include <yolo9/yolo9.h>
 
+#include "plan_request.h"
+
 namespace plan {
 
 using nlohmann::ordered_json;
@@ -19,11 +21,7 @@ inline ordered_json model_info(const std::string& config, int64_t classes, int64
   yolo9::DetectionModel model(config, options);
   const auto strides = model->strides();
   const auto largest = static_cast<int64_t>(*std::max_element(strides.begin(), strides.end()));
-  if (size % largest != 0)
-    throw yolo9::Error(yolo9::ErrorKind::Usage,
-                       "the picture size " + std::to_string(size) + " is no multiple of the model's largest stride, " +
-                           std::to_string(largest),
-                       "--img", "give a multiple of " + std::to_string(largest));
+  check_sizes({size}, largest);
   ordered_json out;
   out["config"] = model->graph().name;
   out["classes"] = model->classes();

@@ -43,10 +43,7 @@ struct Request {
     return context_bytes() + static_cast<int64_t>(std::ceil(static_cast<double>(tensors) / share));
   }
   // Micro-batches per optimizer step.
-  int64_t accumulation(int64_t batch) const {
-    return std::max<int64_t>(
-        1, std::llround(static_cast<double>(nominal_batch) / static_cast<double>(std::max<int64_t>(1, batch))));
-  }
+  int64_t accumulation(int64_t batch) const { return yolo9::nominal_accumulation(batch, nominal_batch); }
 };
 
 // Anything that would only fail after minutes of measuring.

@@ -18,11 +18,8 @@ constexpr int64_t kMaxPatience = 320;
 // A cache worth releasing.
 constexpr int64_t kMinCacheBytes = int64_t{4} << 20;
 
-std::string size_text(const StepShape& shape) {
-  const std::string height = std::to_string(shape.height), width = std::to_string(shape.width);
-  if (shape.height == 0) return "";
-  return " of " + (height == width ? width : width + "x" + height) + " px";
-}
+// A shape of something else than pictures has no size.
+std::string of_size(const StepShape& shape) { return shape.height == 0 ? "" : " of " + size_text(shape); }
 
 // A setting to remember: the whole draw stays the whole draw, however many images the next one has.
 StepSetting remembered(StepSetting setting, const StepShape& shape) {
@@ -196,14 +193,14 @@ StepSetting Governor::plan(const StepShape& shape) {
     }
     if (chosen != present) {
       const int64_t bytes = need(shape, ladder[chosen]);
-      decide(describe(ladder[present]) + " -> " + describe(ladder[chosen]) + " for images" + size_text(shape) +
-             " and " + std::to_string(shape.boxes) + " boxes, " +
+      decide(describe(ladder[present]) + " -> " + describe(ladder[chosen]) + " for images" + of_size(shape) + " and " +
+             std::to_string(shape.boxes) + " boxes, " +
              (bytes > 0 ? "foreseen " + format_bytes(bytes) : std::string("not tried before")) + " of " +
              format_bytes(budget_bytes_));
       place.quiet_steps = 0;
     }
   } else if (chosen > 0) {
-    decide(describe(ladder[chosen]) + " for images" + size_text(shape) + ": " + describe(ladder.front()) +
+    decide(describe(ladder[chosen]) + " for images" + of_size(shape) + ": " + describe(ladder.front()) +
            " would need " + format_bytes(need(shape, ladder.front())) + " of " + format_bytes(budget_bytes_));
   }
   const StepSetting setting = ladder[chosen];
@@ -229,7 +226,7 @@ StepSetting Governor::shrink(const StepShape& shape, const StepSetting& setting)
   ++ooms_in_step_;
   if (options_.mode != GovernorMode::On)
     throw Error(ErrorKind::Memory,
-                "out of memory with " + std::to_string(setting.micro_batch) + " images" + size_text(shape) +
+                "out of memory with " + std::to_string(setting.micro_batch) + " images" + of_size(shape) +
                     ", the governor is not on",
                 "", "run with --governor on or a smaller --batch");
   // The peak tells how far it came. Where that is most of the way, the budget is what ended it; elsewhere something
@@ -252,7 +249,7 @@ StepSetting Governor::shrink(const StepShape& shape, const StepSetting& setting)
   place.setting = remembered(ladder[chosen], shape);
   place.quiet_steps = 0;
   place.growing = false;
-  decide("out of memory with " + describe(setting) + " for images" + size_text(shape) + " and " +
+  decide("out of memory with " + describe(setting) + " for images" + of_size(shape) + " and " +
          std::to_string(shape.boxes) + " boxes (budget " + format_bytes(budget_bytes_) +
          "): the step is run again with " + describe(ladder[chosen]));
   return ladder[chosen];
@@ -266,7 +263,7 @@ void Governor::give_up(const StepShape& shape, const StepSetting& setting, const
   const int64_t known = need(shape, setting);
   const bool exact = known > budget_bytes_;
   throw Error(ErrorKind::Memory,
-              "even one image" + size_text(one) + " does not fit: " + (exact ? "about " : "more than ") +
+              "even one image" + of_size(one) + " does not fit: " + (exact ? "about " : "more than ") +
                   format_bytes(exact ? known : std::max(now.peak_allocated_bytes, budget_bytes_)) +
                   " are needed, the budget is " + format_bytes(budget_bytes_),
               "", "raise --memory, or use a smaller --img or model");

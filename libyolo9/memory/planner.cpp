@@ -16,11 +16,6 @@ constexpr int64_t kMostImages = 4096, kLargestSize = 16384;
 
 int64_t peak_of(const std::vector<int64_t>& phases) { return *std::max_element(phases.begin(), phases.end()); }
 
-std::string size_of(const StepShape& shape) {
-  const std::string height = std::to_string(shape.height), width = std::to_string(shape.width);
-  return (height == width ? width : width + "x" + height) + " px";
-}
-
 StepShape with_size(const StepShape& shape, int64_t height, int64_t width) {
   StepShape out = shape;
   const double cells = static_cast<double>(height) * static_cast<double>(width);
@@ -32,6 +27,16 @@ StepShape with_size(const StepShape& shape, int64_t height, int64_t width) {
 }
 
 }  // namespace
+
+int64_t largest_that_fits(int64_t limit, const std::function<bool(int64_t)>& fits) {
+  if (!fits(1)) return 0;
+  int64_t low = 1, high = limit + 1;  // low fits, high does not or is not wanted
+  while (low + 1 < high) {
+    const int64_t middle = (low + high) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
 
 StepShape with_images(const StepShape& shape, int64_t images) {
   StepShape out = shape;
@@ -59,7 +64,7 @@ bool Planner::measure_setting(const StepShape& shape, StepSetting setting, int64
     governor_.learn(few, setting, *phases);
     if (count > 1 && peaks[static_cast<size_t>(count - 1)] < peaks[static_cast<size_t>(count - 2)])
       throw Error(ErrorKind::Memory,
-                  std::to_string(count) + " images of " + size_of(shape) + " were measured to need " +
+                  std::to_string(count) + " images of " + size_text(shape) + " were measured to need " +
                       format_bytes(peaks.back()) + ", less than one fewer with " +
                       format_bytes(peaks[static_cast<size_t>(count - 2)]),
                   "", "memory cannot be planned here: run with --governor watch and a fixed --batch");
@@ -156,23 +161,16 @@ void Planner::refuse(const StepShape& shape, const StepSetting& setting) {
                 "", "raise --memory, or use a smaller model");
   const int64_t needed = std::max(governor_.rest_bytes() + *bytes, governor_.budget_bytes() + 1);
   throw Error(ErrorKind::Memory,
-              "even one image of " + size_of(shape) + " does not fit: about " + format_bytes(needed) +
+              "even one image of " + size_text(shape) + " does not fit: about " + format_bytes(needed) +
                   " are needed, the budget is " + budget,
               "", "raise --memory, or use a smaller --img or model");
 }
 
 int64_t Planner::most_images(const StepShape& image, StepSetting setting, int64_t limit) const {
-  const auto fits = [&](int64_t count) {
+  return largest_that_fits(limit, [&](int64_t count) {
     setting.micro_batch = count;
     return foreseen_to_fit(with_images(image, count), setting);
-  };
-  if (!fits(1)) return 0;
-  int64_t low = 1, high = limit + 1;  // low fits, high does not or is not wanted
-  while (low + 1 < high) {
-    const int64_t middle = (low + high) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low;
+  });
 }
 
 MemoryPlan Planner::plan(const StepShape& shape, const Baseline& baseline, int64_t draws) {
@@ -236,7 +234,7 @@ std::string describe(const MemoryPlan& plan) {
   for (const auto& level : plan.levels)
     levels += "; checkpointing " + std::to_string(level.checkpointing) + ": " + format_bytes(level.bytes_per_image) +
               " an image, " + images(level.most_images) + " in one piece";
-  out += line("2 safe batch", images(plan.safe_batch) + " of " + size_of(plan.shape) + " within " +
+  out += line("2 safe batch", images(plan.safe_batch) + " of " + size_text(plan.shape) + " within " +
                                   format_bytes(plan.allowed_bytes) + " of " + format_bytes(plan.budget_bytes) + levels);
   out += line("3 accumulation", describe(plan.setting) + ": " + std::to_string(plan.accumulation) + " of them make " +
                                     images(plan.effective_batch) + " a step; peak " +

@@ -69,6 +69,9 @@ class Planner {
   Probe probe_;
 };
 
+// The largest count up to `limit` for which `fits` holds, given that it holds for all smaller ones; 0: not even for 1.
+int64_t largest_that_fits(int64_t limit, const std::function<bool(int64_t)>& fits);
+
 // `shape` with another number of images, each as dense as the average (or, if known, the densest).
 StepShape with_images(const StepShape& shape, int64_t images);
 

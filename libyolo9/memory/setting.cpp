@@ -31,6 +31,11 @@ int64_t StepShape::slice_boxes(int64_t micro_batch) const {
   return most;
 }
 
+std::string size_text(const StepShape& shape) {
+  const std::string height = std::to_string(shape.height), width = std::to_string(shape.width);
+  return (height == width ? width : width + "x" + height) + " px";
+}
+
 std::pair<int64_t, int64_t> shrunk_size(int64_t height, int64_t width, int64_t shrink, int64_t stride) {
   if (shrink == 0) return {height, width};
   const int64_t longer = std::max(height, width), target = std::max(stride, longer - shrink * stride);

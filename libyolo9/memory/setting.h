@@ -68,6 +68,8 @@ std::vector<StepSetting> make_ladder(const StepShape& shape, const LadderOptions
 Rung rung_of(const StepSetting& setting, const StepShape& shape, const LadderOptions& options);
 // "micro-batch 4, checkpointing 3, mixed precision": what a log line says of a setting.
 std::string describe(const StepSetting& setting);
+// "640 px", or "640x480 px" (width, height).
+std::string size_text(const StepShape& shape);
 // Height and width after `shrink` stride multiples are taken off the longer side, the other side in proportion,
 // rounded to the stride.
 std::pair<int64_t, int64_t> shrunk_size(int64_t height, int64_t width, int64_t shrink, int64_t stride);

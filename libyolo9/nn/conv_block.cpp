@@ -39,25 +39,21 @@ class KeptConvolution {
         dilation_(conv.options.dilation()->begin(), conv.options.dilation()->end()),
         groups_(conv.options.groups()) {}
 
-  torch::Tensor forward(const torch::Tensor& input, const torch::Tensor& bias = {}) const {
+  torch::Tensor forward(const torch::Tensor& input) const {
     const auto type = input.scalar_type();
     const auto weight = weight_.unpack().detach().to(type);
-    return at::convolution(input, weight, bias.defined() ? bias.to(type) : bias, stride_, padding_, dilation_, false,
-                           {0, 0}, groups_);
+    return at::convolution(input, weight, {}, stride_, padding_, dilation_, false, {0, 0}, groups_);
   }
 
   struct Gradients {
-    torch::Tensor x, weight, bias;
+    torch::Tensor x, weight;
   };
-  Gradients backward(const torch::Tensor& grad, const torch::Tensor& input, bool need_x, bool need_weight,
-                     bool need_bias = false) const {
+  Gradients backward(const torch::Tensor& grad, const torch::Tensor& input, bool need_x, bool need_weight) const {
     const auto weight = weight_.unpack().detach();
-    const std::vector<int64_t> bias_sizes{weight.size(0)};
-    auto [x, w, b] = at::convolution_backward(grad, input, weight.to(input.scalar_type()), bias_sizes, stride_,
-                                              padding_, dilation_, false, {0, 0}, groups_,
-                                              {need_x, need_weight, need_bias});
-    const auto type = weight.scalar_type();
-    return {x, need_weight ? w.to(type) : w, need_bias ? b.to(type) : b};
+    auto [x, w, none] =
+        at::convolution_backward(grad, input, weight.to(input.scalar_type()), std::nullopt, stride_, padding_,
+                                 dilation_, false, {0, 0}, groups_, {need_x, need_weight, false});
+    return {x, need_weight ? w.to(weight.scalar_type()) : w};
   }
 
   bool needs_gradient() const { return needs_gradient_; }
@@ -151,40 +147,6 @@ class ConvBlockNode : public RecipeNode {
   std::shared_ptr<const NormRecipe> norm_;
 };
 
-// Edges and gradients in the order x, weight, bias.
-class LeanConvolutionNode : public RecipeNode {
- public:
-  LeanConvolutionNode(KeptInput input, KeptConvolution convolution)
-      : input_(std::move(input)), convolution_(std::move(convolution)) {}
-
-  std::string name() const override { return "LeanConvolutionBackward"; }
-
-  void release_variables() override {
-    RecipeNode::release_variables();
-    input_.release();
-    convolution_.release();
-  }
-
- protected:
-  variable_list apply(variable_list&& grads) override {
-    check_first_order();
-    const InsideFunction inside;
-    variable_list out(num_outputs());
-    if (!grads.at(0).defined()) return out;
-    const bool need_bias = num_outputs() > 2 && task_should_compute_output(2);
-    auto gradients = convolution_.backward(grads[0], input_.get(), task_should_compute_output(0),
-                                           task_should_compute_output(1), need_bias);
-    if (gradients.x.defined()) out[0] = gradients.x.to(input_.type());
-    out[1] = gradients.weight;
-    if (need_bias) out[2] = gradients.bias;
-    return out;
-  }
-
- private:
-  KeptInput input_;
-  KeptConvolution convolution_;
-};
-
 bool is_plain(torch::nn::Conv2dImpl& conv) {
   return std::holds_alternative<torch::enumtype::kZeros>(conv.options.padding_mode()) &&
          std::holds_alternative<torch::ExpandingArray<2>>(conv.options.padding());
@@ -243,27 +205,6 @@ torch::Tensor conv_block(const torch::Tensor& x, const std::vector<ConvNorm>& br
   }
   node->set_next_edges(edges_of(inputs));
   RecipeNode::attach(node, z, rebuilds_inputs() ? recipe : nullptr);
-  return z;
-}
-
-torch::Tensor lean_convolution(const torch::Tensor& x, torch::nn::Conv2dImpl& conv) {
-  std::vector<torch::Tensor> inputs{x, conv.weight};
-  if (conv.bias.defined()) inputs.push_back(conv.bias);
-  if (!records(inputs) || !RecipeNode::find(x) || !is_plain(conv)) return conv.forward(x);
-  torch::Tensor z;
-  c10::intrusive_ptr<RecipeNode> node;
-  {
-    const auto type = compute_type(x);
-    const InsideFunction inside;
-    KeptConvolution convolution(conv);
-    const auto input = x.detach().to(type);
-    z = convolution.forward(input, conv.bias);
-    const bool same = input.scalar_type() == x.scalar_type();
-    node = c10::make_intrusive<LeanConvolutionNode>(KeptInput(x, same ? x : input, conv.weight.requires_grad()),
-                                                    std::move(convolution));
-  }
-  node->set_next_edges(edges_of(inputs));
-  RecipeNode::attach(node, z, nullptr);
   return z;
 }
 

@@ -26,7 +26,4 @@ bool conv_block_takes(const torch::Tensor& x, const std::vector<ConvNorm>& branc
 // Under autocast the convolution and the result have autocast's type, statistics stay in float.
 torch::Tensor conv_block(const torch::Tensor& x, const std::vector<ConvNorm>& branches, const Activation& activation);
 
-// conv(x), which keeps x's recipe instead of x where rebuild is on (RebuildInputsScope).
-torch::Tensor lean_convolution(const torch::Tensor& x, torch::nn::Conv2dImpl& conv);
-
 }  // namespace yolo9

@@ -59,6 +59,15 @@ void DetectionModelImpl::plan_execution() {
   }
 }
 
+int64_t DetectionModelImpl::anchors(int64_t height, int64_t width) const {
+  const auto cells = [](int64_t side, double stride) {
+    return static_cast<int64_t>(static_cast<double>(side) / stride);
+  };
+  int64_t count = 0;
+  for (const double stride : graph_.strides) count += cells(height, stride) * cells(width, stride);
+  return count;
+}
+
 std::vector<int64_t> DetectionModelImpl::main_layers() const {
   std::vector<int64_t> indices;
   for (size_t i = 0; i < layers_.size(); ++i)

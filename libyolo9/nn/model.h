@@ -46,6 +46,8 @@ class DetectionModelImpl : public torch::nn::Module {
   int64_t classes() const { return graph_.classes; }
   int64_t reg_max() const { return kRegMax; }
   std::vector<double> strides() const { return graph_.strides; }
+  // Predictions of one branch for a picture of this size.
+  int64_t anchors(int64_t height, int64_t width) const;
   const std::vector<LayerInfo>& layers() const { return infos_; }
   const std::string& config_text() const { return graph_.text; }  // the yaml the model was built from, for checkpoints
   const Graph& graph() const { return graph_; }

@@ -106,10 +106,7 @@ int64_t MemoryTable::largest_stride() const {
 }
 
 LoadTerms MemoryTable::terms_of(const Load& load) const {
-  int64_t anchors = 0;
-  for (const double stride : kit_.model->strides())
-    anchors += static_cast<int64_t>(static_cast<double>(load.height) / stride) *
-               static_cast<int64_t>(static_cast<double>(load.width) / stride);
+  const int64_t anchors = kit_.model->anchors(load.height, load.width);
   // A box finds kPositives anchors, as long as there are free ones.
   const int64_t lucky = std::min(load.boxes, std::max<int64_t>(1, anchors / kPositives));
   return {static_cast<double>(load.images * load.height * load.width), static_cast<double>(load.images * lucky),
@@ -199,17 +196,10 @@ MemorySplit MemoryTable::training(const Load& load, const StepKind& kind, Optimi
 
 int64_t MemoryTable::most_images(Load load, const StepKind& kind, OptimizerKind optimizer, int64_t bytes,
                                  int64_t limit) const {
-  const auto fits = [&](int64_t images) {
+  return largest_that_fits(limit, [&](int64_t images) {
     load.images = images;
     return training(load, kind, optimizer).total() <= bytes;
-  };
-  if (!fits(1)) return 0;
-  int64_t low = 1, high = limit + 1;  // low fits, high does not or is not wanted
-  while (low + 1 < high) {
-    const int64_t middle = (low + high) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low;
+  });
 }
 
 AllocationTrace MemoryTable::record_training_step(const Load& load, const StepKind& kind, OptimizerKind optimizer) {

@@ -160,6 +160,10 @@ GovernorOptions governor_options(const RunOptions& options, torch::Device device
   return out;
 }
 
+int64_t nominal_batch(const RunOptions& options, int64_t batch) {
+  return options.accumulate > 0 ? options.accumulate * batch : options.nominal_batch;
+}
+
 // Measures what steps cost before the first one, so that it is run right.
 void plan_memory(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
   if (parts.governor->options().mode == GovernorMode::Off) return;
@@ -167,31 +171,8 @@ void plan_memory(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
   Planner planner(*parts.governor, parts.probe());
   // Watching is not refusing: a run that may fail is still tried.
   if (parts.governor->options().mode == GovernorMode::On) planner.measure(shape);
-  const int64_t nominal = options.accumulate > 0 ? options.accumulate * parts.batch : options.nominal_batch;
-  const auto draws = std::max<int64_t>(
-      1, std::llround(static_cast<double>(nominal) / static_cast<double>(std::max<int64_t>(1, parts.batch))));
-  parts.memory_plan = planner.plan(shape, parts.baseline(), draws);
-}
-
-// --batch -1: the largest one that fits without any rung.
-int64_t planned_batch(RunOptions options, const Hyp& hyp) {
-  options.batch = 1;
-  const RunParts parts = set_up_run(options, hyp, nullptr);
-  StepShape image = largest_draw(parts, options, hyp);
-  // Two and three images tell what one more costs.
-  Governor& governor = *parts.governor;
-  const StepSetting front = make_ladder(image, governor.options().ladder).front();
-  Planner planner(governor, const_cast<RunParts&>(parts).probe());
-  planner.measure(with_images(image, 3));
-  const int64_t most = planner.most_images(image, front, parts.train_set->size());
-  if (most == 0)
-    throw Error(ErrorKind::Memory,
-                "no batch fits without saving memory: one image needs " +
-                    format_bytes(governor.rest_bytes() + governor.expect(image, front).value_or(0)) +
-                    ", the budget less headroom is " + format_bytes(governor.allowed_bytes()),
-                "", "give --batch yourself (the governor then cuts it), raise --memory, or use a smaller --img");
-  log_info("--batch -1: " + std::to_string(most) + " images fit into " + format_bytes(governor.allowed_bytes()));
-  return most;
+  parts.memory_plan =
+      planner.plan(shape, parts.baseline(), nominal_accumulation(parts.batch, nominal_batch(options, parts.batch)));
 }
 
 }  // namespace
@@ -244,9 +225,7 @@ StepShape largest_draw(const RunParts& parts, const RunOptions& options, const H
   }
   shape.height = height;
   shape.width = width;
-  for (const double stride : parts.model->strides())
-    shape.anchors += static_cast<int64_t>(static_cast<double>(height) / stride) *
-                     static_cast<int64_t>(static_cast<double>(width) / stride);
+  shape.anchors = parts.model->anchors(height, width);
   // A mosaic holds four pictures, two mixed mosaics eight; crops only take boxes away.
   std::vector<int64_t> counts;
   for (int64_t i = 0; i < parts.train_set->size(); ++i)
@@ -260,9 +239,10 @@ StepShape largest_draw(const RunParts& parts, const RunOptions& options, const H
   return shape;
 }
 
-RunParts set_up_run(const RunOptions& asked, const Hyp& hyp, const Checkpoint* resumed) {
-  RunOptions options = asked;
-  if (options.batch == -1) options.batch = planned_batch(options, hyp);
+namespace {
+
+// Everything but the plan of the memory.
+RunParts assemble_run(const RunOptions& options, const Hyp& hyp, const Checkpoint* resumed) {
   RunParts parts;
   parts.device = parse_device(options.device);
   set_up_data(parts, options, hyp);
@@ -272,7 +252,7 @@ RunParts set_up_run(const RunOptions& asked, const Hyp& hyp, const Checkpoint* r
   schedule.epochs = options.epochs;
   schedule.batches_per_epoch = parts.train_loader->batches();
   schedule.batch = parts.batch;
-  schedule.nominal_batch = options.accumulate > 0 ? options.accumulate * parts.batch : options.nominal_batch;
+  schedule.nominal_batch = nominal_batch(options, parts.batch);
   schedule.lr0 = hyp.lr0;
   schedule.lrf = hyp.lrf;
   schedule.momentum = hyp.momentum;
@@ -293,6 +273,36 @@ RunParts set_up_run(const RunOptions& asked, const Hyp& hyp, const Checkpoint* r
   kit.step.split = parse_split_mode(options.split);
   kit.step.amp = parse_amp(options.amp);
   set_up_models(parts, options, resumed, kit);
+  return parts;
+}
+
+// --batch -1: the largest one that fits without any rung.
+int64_t planned_batch(RunOptions options, const Hyp& hyp) {
+  options.batch = 1;
+  RunParts parts = assemble_run(options, hyp, nullptr);
+  const StepShape image = largest_draw(parts, options, hyp);
+  // Two and three images tell what one more costs.
+  Governor& governor = *parts.governor;
+  const StepSetting front = make_ladder(image, governor.options().ladder).front();
+  Planner planner(governor, parts.probe());
+  planner.measure(with_images(image, 3));
+  const int64_t most = planner.most_images(image, front, parts.train_set->size());
+  if (most == 0)
+    throw Error(ErrorKind::Memory,
+                "no batch fits without saving memory: one image needs " +
+                    format_bytes(governor.rest_bytes() + governor.expect(image, front).value_or(0)) +
+                    ", the budget less headroom is " + format_bytes(governor.allowed_bytes()),
+                "", "give --batch yourself (the governor then cuts it), raise --memory, or use a smaller --img");
+  log_info("--batch -1: " + std::to_string(most) + " images fit into " + format_bytes(governor.allowed_bytes()));
+  return most;
+}
+
+}  // namespace
+
+RunParts set_up_run(const RunOptions& asked, const Hyp& hyp, const Checkpoint* resumed) {
+  RunOptions options = asked;
+  if (options.batch == -1) options.batch = planned_batch(options, hyp);
+  RunParts parts = assemble_run(options, hyp, resumed);
   plan_memory(parts, options, hyp);
   return parts;
 }

@@ -15,14 +15,6 @@ namespace yolo9 {
 
 namespace {
 
-// Rows of targets whose image lies in [first, first + count), renumbered from 0.
-torch::Tensor slice_targets(const torch::Tensor& targets, int64_t first, int64_t count) {
-  const auto image = targets.select(1, 0);
-  auto rows = targets.index({(image >= first).logical_and(image < first + count)}).clone();
-  rows.select(1, 0).sub_(first);
-  return rows;
-}
-
 // The parts of a step whose peaks follow different laws.
 enum Phase : size_t { kForward, kLoss, kBackward, kPhases };
 
@@ -32,6 +24,13 @@ SplitMode parse_split_mode(const std::string& name) {
   if (name == "exact") return SplitMode::Exact;
   if (name == "official") return SplitMode::Official;
   throw Error(ErrorKind::Usage, "unknown split mode \"" + name + "\"", "", "use exact or official");
+}
+
+torch::Tensor slice_targets(const torch::Tensor& targets, int64_t first, int64_t count) {
+  const auto image = targets.select(1, 0);
+  auto rows = targets.index({(image >= first).logical_and(image < first + count)}).clone();
+  rows.select(1, 0).sub_(first);
+  return rows;
 }
 
 torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height, int64_t width,
@@ -83,8 +82,8 @@ StepShape TrainStep::shape_of(const std::vector<Draw>& draws) const {
   shape.light = draws.front().light;
   for (const auto& draw : draws) {
     shape.draw_size = std::max(shape.draw_size, draw.batch.size());
-    shape.height = std::max(shape.height, draw.height > 0 ? draw.height : draw.batch.images.size(2));
-    shape.width = std::max(shape.width, draw.width > 0 ? draw.width : draw.batch.images.size(3));
+    shape.height = std::max(shape.height, draw.input_height());
+    shape.width = std::max(shape.width, draw.input_width());
     const int64_t boxes = draw.batch.targets.size(0);
     if (boxes < shape.boxes) continue;
     shape.boxes = boxes;
@@ -92,9 +91,7 @@ StepShape TrainStep::shape_of(const std::vector<Draw>& draws) const {
     const auto images = draw.batch.targets.select(1, 0).to(torch::kCPU, torch::kFloat32).contiguous();
     for (int64_t i = 0; i < boxes; ++i) ++shape.image_boxes.at(static_cast<size_t>(images.const_data_ptr<float>()[i]));
   }
-  for (const double stride : model_->strides())
-    shape.anchors += static_cast<int64_t>(static_cast<double>(shape.height) / stride) *
-                     static_cast<int64_t>(static_cast<double>(shape.width) / stride);
+  shape.anchors = model_->anchors(shape.height, shape.width);
   return shape;
 }
 
@@ -165,8 +162,7 @@ HeadOutput TrainStep::forward(const Draw& draw, int64_t first, int64_t count, co
   const auto device = store_.statistics().device();
   const auto& images = draw.batch.images;
   const auto [height, width] =
-      shrunk_size(draw.height > 0 ? draw.height : images.size(2), draw.width > 0 ? draw.width : images.size(3),
-                  setting.image_shrink, governor_.ladder().stride);
+      shrunk_size(draw.input_height(), draw.input_width(), setting.image_shrink, governor_.ladder().stride);
   const auto input = to_network_input(images.narrow(0, first, count), device, height, width, options_.memory_format);
   const AutocastScope cast(device, amp_type_, setting.mixed_precision);
   HeadOutput output = model_->forward(input);

@@ -29,6 +29,10 @@ struct Draw {
   Batch batch;
   int64_t height = 0, width = 0;  // size to resize the pictures to (multi-scale); 0: as they are
   bool light = false;             // made without mosaic, mixup and copy-paste
+
+  // What the network is to see.
+  int64_t input_height() const { return height > 0 ? height : batch.images.size(2); }
+  int64_t input_width() const { return width > 0 ? width : batch.images.size(3); }
 };
 
 enum class SplitMode {
@@ -62,7 +66,7 @@ struct StepReport {
   bool overflow = false;  // not finite because the loss scale was too large: expected now and then with float16
   StepMemory memory;
   int64_t images = 0;
-  int64_t micro_batches = 0;  // slices of all draws
+  int64_t micro_batches = 0;       // slices of all draws
   int64_t commit_allocations = 0;  // tensor allocations between vote and end of commit (host meter in place only)
 };
 
@@ -115,6 +119,9 @@ class TrainStep {
   RecomputePlan recompute_plan_;
   int level_ = 0;  // that the model is set to
 };
+
+// Rows of targets whose image lies in [first, first + count), renumbered from 0.
+torch::Tensor slice_targets(const torch::Tensor& targets, int64_t first, int64_t count);
 
 // uint8 [n,3,H,W] -> float 0..1 in `format`, on `device`, resized (bilinear) when a size is given.
 torch::Tensor to_network_input(const torch::Tensor& images, torch::Device device, int64_t height = 0, int64_t width = 0,

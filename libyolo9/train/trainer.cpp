@@ -136,10 +136,9 @@ void Trainer::State::run_step(int64_t epoch, const StepPlan& plan, std::vector<D
   event.memory_bytes = std::max(event.memory_bytes, report.memory.peak_bytes);
   event.budget_bytes = report.memory.budget_bytes;
   StepEvent step{epoch, steps, iteration, report.micro_batches, 0, 0, &report, &draws};
-  step.height = draws.back().height > 0 ? draws.back().height : draws.back().batch.images.size(2);
-  step.width = draws.back().width > 0 ? draws.back().width : draws.back().batch.images.size(3);
   std::tie(step.height, step.width) =
-      shrunk_size(step.height, step.width, report.memory.setting.image_shrink, parts.governor->options().ladder.stride);
+      shrunk_size(draws.back().input_height(), draws.back().input_width(), report.memory.setting.image_shrink,
+                  parts.governor->options().ladder.stride);
   if (commit) tell(&Callback::on_step, step);
   draws.clear();
 }

@@ -148,11 +148,7 @@ void slices() {
     kit.store->zero_gradients();
     SliceContext context;
     context.batch_size = kImages;
-    const auto part = [&](int64_t first) {
-      auto rows = draw.batch.targets.narrow(0, 3 * first, 3 * slice).clone();
-      rows.select(1, 0).sub_(first);
-      return rows;
-    };
+    const auto part = [&](int64_t first) { return slice_targets(draw.batch.targets, first, slice); };
     const auto maps = [&](int64_t first) {
       return kit.model->forward(to_network_input(draw.batch.images.narrow(0, first, slice), at::kCPU));
     };

@@ -23,28 +23,18 @@ BENCHMARK(forward)->Arg(320)->Arg(640)->Unit(benchmark::kMillisecond)->UseRealTi
 
 void train_step(benchmark::State& state) {
   const int64_t batch = 16;
-  yolo9::ModelOptions options;
-  options.classes = kClasses;
-  yolo9::DetectionModel model("yolov9-t", options);
-  yolo9::LossOptions loss_options;
-  loss_options.classes = kClasses;
-  loss_options.reg_max = model->reg_max();
-  loss_options.strides = model->strides();
-  const yolo9::DetectionLoss loss(loss_options);
-  yolo9::ParameterStore store(*model);
-  std::vector<yolo9::ParameterGroup> groups;
-  for (const auto& group : store.groups()) groups.push_back({group.values, group.gradients, 0.001, 0});
-  const auto optimizer = yolo9::make_optimizer(yolo9::OptimizerKind::AdamW, groups, 0.9);
-  yolo9::Governor governor(std::make_shared<yolo9::HostMemorySource>(), {});
-  yolo9::LocalCommunicator alone;
-  yolo9::TrainStep step(model, loss, store, *optimizer, nullptr, governor, alone);
+  yolo9::ModelOptions classes;
+  classes.classes = kClasses;
+  yolo9::KitOptions options;
+  options.optimizer = yolo9::OptimizerKind::AdamW;
+  options.learning_rate = 0.001;
+  options.momentum = 0.9;
+  yolo9::TrainingKit kit;
+  kit.assemble(yolo9::DetectionModel("yolov9-t", classes), nullptr, yolo9::make_memory_source(at::kCPU), options);
 
-  yolo9::Draw draw;
-  draw.batch.images = at::randint(0, 256, {batch, 3, state.range(0), state.range(0)}, at::kByte);
-  draw.batch.targets = at::zeros({batch, 6});
-  draw.batch.targets.select(1, 0).copy_(at::arange(batch));
-  draw.batch.targets.narrow(1, 2, 4).fill_(0.5);
-  for (auto _ : state) step.run({draw});
+  yolo9::Draw draw = yolo9::made_up_draw(batch, state.range(0), state.range(0), /*boxes=*/1, kClasses);
+  draw.batch.images.random_(0, 256);
+  for (auto _ : state) kit.step->run({draw});
   state.counters["images/s"] =
       benchmark::Counter(static_cast<double>(batch * state.iterations()), benchmark::Counter::kIsRate);
 }

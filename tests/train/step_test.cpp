@@ -304,13 +304,6 @@ TEST_CASE("a budget that the whole draw passes is kept by slices") {
   ignorant.source->set_limit(0);
 }
 
-torch::Tensor rows_of(const torch::Tensor& targets, int64_t first, int64_t count) {
-  const auto image = targets.select(1, 0);
-  auto rows = targets.index({(image >= first).logical_and(image < first + count)}).clone();
-  rows.select(1, 0).sub_(first);
-  return rows;
-}
-
 // The gradients of a draw cut into slices, in evaluation mode: normalisation then does not depend on the slice.
 torch::Tensor sliced_gradients(Bench& bench, const Draw& draw, int64_t slice) {
   bench.model->eval();
@@ -323,12 +316,12 @@ torch::Tensor sliced_gradients(Bench& bench, const Draw& draw, int64_t slice) {
   {
     c10::NoGradGuard no_grad;
     for (int64_t first = 0; first < draw.batch.size(); first += slice) {
-      const auto part = bench.loss->score_sums(forward(first), rows_of(draw.batch.targets, first, slice));
+      const auto part = bench.loss->score_sums(forward(first), slice_targets(draw.batch.targets, first, slice));
       context.score_sums = context.score_sums.defined() ? context.score_sums + part : part;
     }
   }
   for (int64_t first = 0; first < draw.batch.size(); first += slice)
-    (*bench.loss)(forward(first), rows_of(draw.batch.targets, first, slice), context).total.backward();
+    (*bench.loss)(forward(first), slice_targets(draw.batch.targets, first, slice), context).total.backward();
   std::vector<torch::Tensor> all;
   for (const auto& group : bench.store->groups()) all.push_back(group.gradients);
   return torch::cat(all);

@@ -1,10 +1,8 @@
 #include <catch2/catch.hpp>
 
-#include <yolo9/memory/host_source.h>
 #include <yolo9/nn/weights.h>
-#include <yolo9/train/optimizer.h>
 #include <yolo9/train/schedule.h>
-#include <yolo9/train/step.h>
+#include <yolo9/train/training_kit.h>
 
 #include "support/fixture.h"
 
@@ -14,18 +12,10 @@ using nlohmann::json;
 namespace {
 
 // A model with the formula's weights, its average, and everything a step needs, as a fixture describes them.
-struct Recipe {
+struct Recipe : TrainingKit {
   Recipe(const json& fixture, torch::MemoryFormat format);
 
-  DetectionModel model{nullptr}, average{nullptr};
-  std::unique_ptr<ParameterStore> store, average_store;
-  std::unique_ptr<DetectionLoss> loss;
-  std::unique_ptr<Optimizer> optimizer;
-  std::unique_ptr<Ema> ema;
   std::unique_ptr<Schedule> schedule;
-  std::unique_ptr<Governor> governor;
-  LocalCommunicator communicator;
-  std::unique_ptr<TrainStep> step;
 };
 
 void fill_with_formula(DetectionModel& model, const std::string& name) {
@@ -40,19 +30,8 @@ void fill_with_formula(DetectionModel& model, const std::string& name) {
 Recipe::Recipe(const json& f, torch::MemoryFormat format) {
   const auto name = f.at("model").get<std::string>();
   const auto& hyp = f.at("hyp");
-  model = DetectionModel(name);
-  average = DetectionModel(name);
-  fill_with_formula(model, name);
-  store = std::make_unique<ParameterStore>(*model, format);
-  average_store = std::make_unique<ParameterStore>(*average, format);
-  average_store->copy_from(*store);
-  // The fixtures begin from weights rounded to half precision, after the copy for the average was made.
-  store->round_to_half();
-
-  LossOptions loss_options;
-  loss_options.classes = model->classes();
-  loss_options.strides = model->strides();
-  loss = std::make_unique<DetectionLoss>(loss_options);
+  DetectionModel trained(name);
+  fill_with_formula(trained, name);
 
   ScheduleOptions s;
   s.epochs = f.at("epochs");
@@ -71,17 +50,15 @@ Recipe::Recipe(const json& f, torch::MemoryFormat format) {
   if (options.value("fixed_lr", false)) s.shape = ScheduleShape::Fixed;
   schedule = std::make_unique<Schedule>(s);
 
-  std::vector<ParameterGroup> groups(3);
-  for (size_t i = 0; i < 3; ++i) groups[i] = {store->groups()[i].values, store->groups()[i].gradients, s.lr0, 0};
-  groups[kWeight].weight_decay = scaled_weight_decay(hyp.at("weight_decay"), s.batch, s.nominal_batch);
-  optimizer = make_optimizer(parse_optimizer(options.value("optimizer", std::string("SGD"))), groups, s.momentum);
-  ema = std::make_unique<Ema>(store->floating_state(), average_store->floating_state());
-  GovernorOptions governor_options;
-  governor = std::make_unique<Governor>(std::make_shared<HostMemorySource>(), governor_options);
-  StepOptions step_options;
-  step_options.memory_format = format;
-  step =
-      std::make_unique<TrainStep>(model, *loss, *store, *optimizer, ema.get(), *governor, communicator, step_options);
+  KitOptions kit;
+  kit.optimizer = parse_optimizer(options.value("optimizer", std::string("SGD")));
+  kit.learning_rate = s.lr0;
+  kit.momentum = s.momentum;
+  kit.weight_decay = scaled_weight_decay(hyp.at("weight_decay"), s.batch, s.nominal_batch);
+  kit.step.memory_format = format;
+  assemble(trained, DetectionModel(name), make_memory_source(torch::kCPU), kit);
+  // The fixtures begin from weights rounded to half precision, after the copy for the average was made.
+  store->round_to_half();
 }
 
 Draw make_draw(const json& f, size_t index) {
@@ -118,9 +95,9 @@ void check_norms(Recipe& recipe, const json& row, double rel) {
   const auto close = [&](double actual, double expected) { CHECK(actual == Approx(expected).epsilon(rel)); };
   const auto all = [](const std::string&) { return true; };
   close(norm_of(*recipe.model, all, false), row.at("param_norm"));
-  close(norm_of(*recipe.average, all, false), row.at("ema_param_norm"));
+  close(norm_of(*recipe.ema_model, all, false), row.at("ema_param_norm"));
   for (const auto& [key, which] :
-       {std::pair("param_norms", &recipe.model), std::pair("ema_param_norms", &recipe.average)})
+       {std::pair("param_norms", &recipe.model), std::pair("ema_param_norms", &recipe.ema_model)})
     for (const auto& [name, expected] : row.at(key).items()) {
       CAPTURE(key, name);
       close(norm_of(
@@ -132,7 +109,7 @@ void check_norms(Recipe& recipe, const json& row, double rel) {
 // BatchNorm follows the activations, which are noisier than the parameters.
 void check_statistics(Recipe& recipe, const json& row, double rel) {
   for (const auto& [prefix, which] :
-       {std::pair(std::string(), &recipe.model), std::pair(std::string("ema_"), &recipe.average)}) {
+       {std::pair(std::string(), &recipe.model), std::pair(std::string("ema_"), &recipe.ema_model)}) {
     CHECK(norm_of(
               **which, [](const std::string& n) { return ends_with(n, "running_mean"); }, true) ==
           Approx(row.at(prefix + "bn_mean_norm").get<double>()).epsilon(rel));
