@@ -53,6 +53,7 @@
 #include <yolo9/loss/detection_loss.h>
 #include <yolo9/loss/regression_loss.h>
 
+#include <yolo9/data/annotations.h>
 #include <yolo9/data/augment.h>
 #include <yolo9/data/batch.h>
 #include <yolo9/data/check.h>
@@ -61,11 +62,14 @@
 #include <yolo9/data/frames.h>
 #include <yolo9/data/image.h>
 #include <yolo9/data/image_header.h>
+#include <yolo9/data/item_table.h>
 #include <yolo9/data/labels.h>
 #include <yolo9/data/loader.h>
 #include <yolo9/data/mosaic.h>
 #include <yolo9/data/objects.h>
+#include <yolo9/data/picture_cache.h>
 #include <yolo9/data/rect.h>
+#include <yolo9/data/sample_maker.h>
 #include <yolo9/data/sampling.h>
 #include <yolo9/data/scan.h>
 #include <yolo9/data/shapes.h>

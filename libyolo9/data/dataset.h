@@ -30,9 +30,9 @@ struct DatasetOptions {
 };
 
 struct Sample {
-  torch::Tensor image;   // uint8 [3,H,W], RGB
-  torch::Tensor labels;  // float32 [n,5]: class, centre x, centre y, width, height, normalised to this image
-  std::string path;      // of the (first) picture
+  torch::Tensor image;      // uint8 [3,H,W], RGB
+  torch::Tensor labels;     // float32 [n,5]: class, centre x, centre y, width, height, normalised to this image
+  std::string path;         // of the (first) picture
   LetterboxInfo letterbox;  // of a single picture; of a mosaic only the size of the sample
   int64_t index = 0;
 };
@@ -71,11 +71,11 @@ class Dataset {
   std::string describe() const;  // the summary in one line
   int64_t decode_failures() const;
 
-  const std::string& path(int64_t index) const;
-  PixelSize picture_size(int64_t index) const;              // of the file
-  const std::vector<LabelRow>& labels(int64_t index) const;  // class 0 throughout for single_class
-  std::vector<int64_t> class_counts() const;                 // objects of each class
-  PixelSize sample_size(int64_t index) const;                // image_size squared, or of its rectangular batch
+  std::string path(int64_t index) const;
+  PixelSize picture_size(int64_t index) const;        // of the file
+  std::vector<LabelRow> labels(int64_t index) const;  // class 0 throughout for single_class
+  std::vector<int64_t> class_counts() const;          // objects of each class
+  PixelSize sample_size(int64_t index) const;         // image_size squared, or of its rectangular batch
 
  private:
   struct Impl;
