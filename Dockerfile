@@ -14,7 +14,7 @@ RUN ./yolo9 build \
 FROM debian:12-slim
 RUN apt-get update \
  && apt-get install -y --no-install-recommends libgomp1 libopencv-imgcodecs406 libopencv-imgproc406 \
-      libopencv-videoio406 libspdlog1.10 libyaml-cpp0.7 \
+      libopencv-videoio406 libjpeg62-turbo libpng16-16 libexpat1 libspdlog1.10 libyaml-cpp0.7 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --create-home --uid 1000 yolo9
 COPY --from=build /opt/yolo9-deps /opt/yolo9-deps

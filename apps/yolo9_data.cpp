@@ -1,4 +1,4 @@
-// yolo9-data: makes the small synthetic data set and checks data sets.
+// yolo9-data: makes the small synthetic data set, checks data sets and converts them.
 #include <iostream>
 
 #include <yolo9/yolo9.h>
@@ -45,6 +45,9 @@ int run_check(const std::string& data, bool json, bool strict) {
   } else {
     for (const DataFinding& finding : report.findings) std::cout << to_string(finding) << "\n";
     for (const SplitReport& split : report.splits) print_split(split, report.names);
+    for (const KindCount& kind : report.kinds()) {
+      std::cout << (kind.is_fault ? "fault " : "note ") << kind.kind << ": " << kind.count << "\n";
+    }
     std::cout << report.faults() << (report.faults() == 1 ? " fault, " : " faults, ") << report.notes()
               << (report.notes() == 1 ? " note\n" : " notes\n");
   }
@@ -52,10 +55,29 @@ int run_check(const std::string& data, bool json, bool strict) {
   return bad ? static_cast<int>(ErrorKind::Data) : kExitDone;
 }
 
+int run_convert(const std::string& from, ConvertOptions options) {
+  if (from != "coco" && from != "voc") {
+    throw Error(ErrorKind::Usage, "\"" + from + "\" cannot be converted", "--from", "choose coco or voc");
+  }
+  options.from = from == "coco" ? ConvertFrom::Coco : ConvertFrom::Voc;
+  const ConvertReport report = convert_data(options);
+  for (const ConvertReport::Split& split : report.splits) {
+    std::cout << options.output << "/data.yaml: " << split.name << ": " << split.pictures << " pictures, "
+              << split.objects << " objects\n";
+  }
+  if (report.missing_pictures > 0) {
+    std::cout << report.missing_pictures << " pictures left out, the first: " << report.example.at("picture") << "\n";
+  }
+  for (const auto& [kind, count] : report.faults) {
+    std::cout << kind << ": " << count << ", the first: " << report.example.at(kind) << "\n";
+  }
+  return kExitDone;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app("Makes the small synthetic data set, and checks data sets.", "yolo9-data");
+  CLI::App app("Makes the small synthetic data set, checks data sets, and converts them.", "yolo9-data");
   app.require_subcommand(1);
   app.fallthrough();
 
@@ -75,7 +97,22 @@ int main(int argc, char** argv) {
   check->add_flag("--json", json, "print the report as JSON");
   check->add_flag("--strict", strict, "exit status 3 for notes as well as for faults");
 
+  std::string from;
+  ConvertOptions convert_options;
+  CLI::App* convert = app.add_subcommand("convert", "write a data set with YOLO labels from COCO JSON or Pascal VOC");
+  convert->add_option("--from", from, "coco or voc")->required();
+  convert
+      ->add_option("--input", convert_options.input,
+                   "COCO: the JSON file or a folder of them; VOC: the folder of the set or of its XML files")
+      ->required();
+  convert->add_option("--output", convert_options.output, "an empty or new folder, or one made by this command")
+      ->required();
+  convert->add_option("--images", convert_options.images, "the folder of the pictures, if it is an unusual one");
+  convert->add_option("--names", convert_options.names, "the classes; otherwise those of the input")->delimiter(',');
+  convert->add_flag("--copy", convert_options.copy_pictures, "copy pictures instead of making symbolic links");
+
   return run_program(app, argc, argv, [&] {
+    if (convert->parsed()) return run_convert(from, convert_options);
     return make->parsed() ? run_make_shapes(folder, size, shapes) : run_check(data, json, strict);
   });
 }

@@ -63,8 +63,12 @@ void add_flags(CLI::App& app, Flags& flags) {
   app.add_flag("--image-weights", o.image_weights, "draw pictures of the worse classes more often");
   app.add_flag("--multi-scale", o.multi_scale, "vary the picture size by +-50 %");
   app.add_flag("--light", o.light, "no mosaic, copy-paste, mixup, rotation, translation");
-  app.add_option("--cache", o.cache, "ram: keep decoded pictures in memory")->expected(0, 1)->default_str("ram");
-  app.add_option("--workers", o.workers, "loader threads")->capture_default_str();
+  app.add_flag("--quad", o.quad, "one picture of twice the size, or one of four samples side by side, for every four");
+  app.add_option("--cache", o.cache, "keep decoded pictures: ram, or disk (below the user's cache folder)")
+      ->expected(0, 1)
+      ->default_str("ram");
+  app.add_option("--workers", o.workers, "loader threads (-1: as the cores suggest)")->capture_default_str();
+  app.add_flag("--strict", o.strict, "end with an error at label rows and pictures that cannot be used");
   app.add_option("--min-items", o.min_items, "leave out training pictures with fewer labels")->capture_default_str();
   app.add_option("--close-mosaic", o.close_mosaic, "no mosaic in the last N epochs")->capture_default_str();
   app.add_option("--optimizer", o.optimizer, "SGD, Adam, AdamW or LION")->capture_default_str();
@@ -171,7 +175,9 @@ int train(const CLI::App& app, Flags& flags) {
     hyp = load_hyp(find_hyp(options.hyp));
   }
   if (flags.dry_run) {
-    const RunParts parts = set_up_run(options, hyp, nullptr);
+    const RunParts parts = set_up_run(options, hyp, nullptr,
+                                      [bar = std::make_shared<ScanBar>(std::cerr, is_terminal(2))](
+                                          int64_t done, int64_t total) { bar->update(done, total); });
     options.batch = parts.batch;
     std::cout << options_to_yaml(options) << "# hyper-parameters\n" << hyp_to_yaml(hyp);
     if (parts.governor->options().mode != GovernorMode::Off)

@@ -22,7 +22,7 @@ struct Flags {
   int64_t image_size = 640, batch = 32, workers = 2, max_detections = 300;
   double confidence = 0.001, iou = 0.7;
   bool json = false, exist_ok = false, single_class = false, save_json = false, save_text = false, verbose = false,
-       no_plots = false;
+       strict = false, no_plots = false;
 };
 
 void add_flags(CLI::App& app, Flags& f) {
@@ -61,6 +61,7 @@ void add_flags(CLI::App& app, Flags& f) {
   app.add_option("--name", f.name, "this run's folder in it; a number is added if it exists")->capture_default_str();
   app.add_flag("--exist-ok", f.exist_ok, "write into an existing run folder");
   app.add_flag("--single-cls", f.single_class, "treat all classes as one");
+  app.add_flag("--strict", f.strict, "end with an error at label rows and pictures that cannot be used");
   app.add_flag("--json", f.json, "print the figures as JSON and nothing else");
   app.add_flag("--save-json", f.save_json, "write the detections as COCO JSON, predictions.json");
   app.add_flag("--save-txt", f.save_text, "write the detections as text files, labels/*.txt");
@@ -177,6 +178,10 @@ std::shared_ptr<Dataset> open_data(const Flags& flags, const DataConfig& config)
   options.pad = 0.5;
   options.batch_size = flags.batch;
   options.single_class = flags.single_class;
+  options.strict = flags.strict;
+  options.scan_folder = scan_cache_folder();
+  ScanBar bar(std::cerr, is_terminal(2));
+  options.on_scan = [&bar](int64_t done, int64_t total) { bar.update(done, total); };
   return std::make_shared<Dataset>(config.split(flags.task), config.names, options);
 }
 

@@ -15,7 +15,7 @@ endforeach()
 
 # Left out: the precompiled header, and the headers that draw with OpenCV. tests/package/umbrella.sh knows them too.
 install(DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}/" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/yolo9"
-  FILES_MATCHING PATTERN "*.h" REGEX "core/pch.h|monitor/(canvas|chart).h" EXCLUDE)
+  FILES_MATCHING PATTERN "*.h" REGEX "core/pch.h|monitor/(canvas|chart).h|data/(picture_places|picture_reader|recent_pictures|row_reducer|stored_part|tile_warp).h" EXCLUDE)
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/models" "${PROJECT_SOURCE_DIR}/hyp"
   DESTINATION "${CMAKE_INSTALL_DATADIR}/yolo9" FILES_MATCHING PATTERN "*.yaml")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -3,6 +3,8 @@
 
 #include <yolo9/core/boxes.h>
 #include <yolo9/core/communicator.h>
+#include <yolo9/core/cpu.h>
+#include <yolo9/core/digest.h>
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
 #include <yolo9/core/oom.h>
@@ -56,24 +58,40 @@
 #include <yolo9/data/annotations.h>
 #include <yolo9/data/augment.h>
 #include <yolo9/data/batch.h>
+#include <yolo9/data/byte_source.h>
 #include <yolo9/data/check.h>
+#include <yolo9/data/coco_labels.h>
+#include <yolo9/data/convert.h>
 #include <yolo9/data/data_config.h>
 #include <yolo9/data/dataset.h>
+#include <yolo9/data/fault_tally.h>
+#include <yolo9/data/filters.h>
+#include <yolo9/data/finish.h>
 #include <yolo9/data/frames.h>
 #include <yolo9/data/image.h>
 #include <yolo9/data/image_header.h>
+#include <yolo9/data/image_header_parts.h>
 #include <yolo9/data/item_table.h>
+#include <yolo9/data/json_reader.h>
+#include <yolo9/data/label_builder.h>
 #include <yolo9/data/labels.h>
 #include <yolo9/data/loader.h>
 #include <yolo9/data/mosaic.h>
 #include <yolo9/data/objects.h>
 #include <yolo9/data/picture_cache.h>
+#include <yolo9/data/quad.h>
 #include <yolo9/data/rect.h>
+#include <yolo9/data/rle_mask.h>
 #include <yolo9/data/sample_maker.h>
+#include <yolo9/data/sample_plan.h>
+#include <yolo9/data/sample_row.h>
 #include <yolo9/data/sampling.h>
 #include <yolo9/data/scan.h>
+#include <yolo9/data/scan_cache.h>
 #include <yolo9/data/shapes.h>
 #include <yolo9/data/sources.h>
+#include <yolo9/data/stage_clock.h>
+#include <yolo9/data/voc_labels.h>
 
 #include <yolo9/eval/coco.h>
 #include <yolo9/eval/detector.h>
@@ -94,6 +112,7 @@
 #include <yolo9/train/optimizer.h>
 #include <yolo9/train/parameter_store.h>
 #include <yolo9/train/recompute_plan.h>
+#include <yolo9/train/run_data.h>
 #include <yolo9/train/run_options.h>
 #include <yolo9/train/run_setup.h>
 #include <yolo9/train/schedule.h>

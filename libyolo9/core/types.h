@@ -23,6 +23,7 @@ struct Batch {
   std::vector<std::string> paths;          // B
   std::vector<LetterboxInfo> letterboxes;  // B
   std::vector<int64_t> indices;            // B, position of each (first) picture in the data set
+  int64_t samples = 0;                     // that the B pictures stand for, where it is not B (see data/quad.h)
 
   int64_t size() const { return images.defined() ? images.size(0) : 0; }
 };

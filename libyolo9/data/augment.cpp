@@ -198,25 +198,35 @@ std::vector<int64_t> draw_pasted(const std::vector<int64_t>& candidates, double 
   return chosen;
 }
 
-void copy_paste(cv::Mat& image, Objects& objects, const std::vector<int64_t>& chosen) {
-  if (chosen.empty()) return;
-  const double width = image.cols;
+Object mirrored(const Object& object, double width) {
+  Object copy = object;
+  copy.box = mirror(copy.box, width);
+  for (Point& point : copy.polygon) point.x = width - point.x;
+  return copy;
+}
+
+void paste_mirrored(cv::Mat& image, const std::vector<Polygon>& outlines) {
+  if (outlines.empty()) return;
   cv::Mat mask = cv::Mat::zeros(image.size(), CV_8UC1);
-  for (const int64_t index : chosen) {
-    Object copy = objects.at(static_cast<size_t>(index));
-    std::vector<cv::Point> outline;
-    for (Point& point : copy.polygon) {
-      outline.emplace_back(static_cast<int>(point.x), static_cast<int>(point.y));
-      point.x = width - point.x;
-    }
-    copy.box = mirror(copy.box, width);
-    cv::drawContours(mask, std::vector<std::vector<cv::Point>>{outline}, -1, cv::Scalar(255), cv::FILLED);
-    objects.push_back(std::move(copy));
+  for (const Polygon& outline : outlines) {
+    std::vector<cv::Point> points;
+    for (const Point& point : outline) points.emplace_back(static_cast<int>(point.x), static_cast<int>(point.y));
+    cv::drawContours(mask, std::vector<std::vector<cv::Point>>{points}, -1, cv::Scalar(255), cv::FILLED);
   }
-  cv::Mat mirrored;
-  cv::flip(image, mirrored, 1);
+  cv::Mat mirrored_image;
+  cv::flip(image, mirrored_image, 1);
   cv::flip(mask, mask, 1);
-  mirrored.copyTo(image, mask);
+  mirrored_image.copyTo(image, mask);
+}
+
+void copy_paste(cv::Mat& image, Objects& objects, const std::vector<int64_t>& chosen) {
+  std::vector<Polygon> outlines;
+  for (const int64_t index : chosen) {
+    const Object& object = objects.at(static_cast<size_t>(index));
+    outlines.push_back(object.polygon);
+    objects.push_back(mirrored(Object(object), image.cols));
+  }
+  paste_mirrored(image, outlines);
 }
 
 }  // namespace yolo9

@@ -27,6 +27,7 @@ struct AugmentOptions {
   double mosaic9 = 0;                              // share of mosaics that have nine pictures instead of four
   double mixup = 0.15;                             // probability, only on mosaics
   double copy_paste = 0.3;                         // share of the eligible polygons that are pasted, only on mosaics
+  double filters = 0.01;                           // probability of each of blur, median, grey and CLAHE
 };
 
 // ---- geometry
@@ -82,6 +83,9 @@ double draw_mixup_ratio(Random& random);  // Beta(32, 32): near one half
 std::vector<int64_t> paste_candidates(const Objects& objects, int64_t width);
 // round(share * candidates) of them, in drawn order.
 std::vector<int64_t> draw_pasted(const std::vector<int64_t>& candidates, double share, Random& random);
+Object mirrored(const Object& object, double width);
+// Pastes the mirrored pixels of the outlines.
+void paste_mirrored(cv::Mat& image, const std::vector<Polygon>& outlines);
 // Appends the mirrored objects and pastes their pixels.
 void copy_paste(cv::Mat& image, Objects& objects, const std::vector<int64_t>& chosen);
 

@@ -2,19 +2,55 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 
-#include <nlohmann/json.hpp>
 #include <yolo9/core/error.h>
 #include <yolo9/data/scan.h>
 #include <yolo9/data/sources.h>
+#include <nlohmann/json.hpp>
 
 namespace yolo9 {
 namespace {
 
-void note_label_faults(const ScannedImage& image, const std::string& split, std::vector<DataFinding>& findings) {
-  for (const LabelFault& fault : image.labels.faults) {
-    findings.push_back(
-        {is_error(fault.kind), split, to_string(fault.kind), image.label_path, fault.line, fault.text});
+void note_label_faults(const LabelFile& labels, const std::string& path, const std::string& split,
+                       std::vector<DataFinding>& findings) {
+  for (const LabelFault& fault : labels.faults) {
+    findings.push_back({is_error(fault.kind), split, to_string(fault.kind), path, fault.line, fault.text});
+  }
+}
+
+bool is_coco(const std::string& label_path) { return as_coco_source(label_path).has_value(); }
+
+// Findings about one picture; its objects are counted in `report`. `owners`: label file -> picture, to find two
+// pictures that share one.
+void check_picture(const ScannedImage& image, SplitReport& report, std::map<std::string, std::string>& owners,
+                   std::vector<DataFinding>& findings) {
+  const std::string& split = report.name;
+  if (!image.fault.empty()) findings.push_back({true, split, "unusable_picture", image.path, 0, image.fault});
+  if (image.is_misnamed()) {
+    findings.push_back({false, split, "misnamed_picture", image.path, 0,
+                        "is a " + to_string(image.format) + " picture, whatever its name says"});
+  }
+  std::string owner;
+  if (image.has_label_file && !is_coco(image.label_path)) {
+    const auto [place, is_new] = owners.emplace(image.label_path, image.path);
+    if (!is_new) owner = place->second;
+  }
+  if (!owner.empty()) {
+    findings.push_back({false, split, "shared_label_file", image.path, 0,
+                        "has the same label file as " + owner + ": " + image.label_path});
+  } else {
+    note_label_faults(image.labels, image.label_path, split, findings);
+  }
+  if (!image.has_label_file) {
+    ++report.unlabelled;
+    findings.push_back({false, split, "no_label_file", image.path, 0, "has no label file " + image.label_path});
+  }
+  report.empty += image.is_empty() ? 1 : 0;
+  for (const LabelRow& row : image.labels.rows) {
+    ++report.objects;
+    report.polygons += row.polygon.empty() ? 0 : 1;
+    ++report.class_counts.at(static_cast<size_t>(row.class_index));
   }
 }
 
@@ -22,35 +58,20 @@ SplitReport check_split(const DataConfig& config, const std::string& split, std:
   SplitReport report;
   report.name = split;
   report.class_counts.resize(config.names.size(), 0);
-  std::vector<std::string> paths;
+  std::unique_ptr<Annotations> annotations;
   try {
-    paths = find_images(config.split(split));
+    annotations = std::make_unique<Annotations>(config.split(split), config.names, kListAllFaults);
   } catch (const Error& error) {
     findings.push_back({true, split, "no_pictures", config.places.at(split), 0, error.what()});
     return report;
   }
-  report.pictures = static_cast<int64_t>(paths.size());
-  std::map<std::string, std::string> owners;  // label file -> picture, to find two pictures that share one
-  for (const ScannedImage& image : scan_images(paths, config.class_count())) {
-    if (!image.fault.empty()) findings.push_back({true, split, "unusable_picture", image.path, 0, image.fault});
-    const auto [owner, is_new] = owners.emplace(image.label_path, image.path);
-    if (!is_new) {
-      findings.push_back({false, split, "shared_label_file", image.path, 0,
-                          "has the same label file as " + owner->second + ": " + image.label_path});
-    } else {
-      note_label_faults(image, split, findings);
-    }
-    if (!image.has_label_file) {
-      ++report.unlabelled;
-      findings.push_back({false, split, "no_label_file", image.path, 0, "has no label file " + image.label_path});
-    }
-    report.empty += image.is_empty() ? 1 : 0;
-    for (const LabelRow& row : image.labels.rows) {
-      ++report.objects;
-      report.polygons += row.polygon.empty() ? 0 : 1;
-      ++report.class_counts.at(static_cast<size_t>(row.class_index));
-    }
+  report.pictures = annotations->size();
+  for (const SourceFaults& source : annotations->faults()) {
+    note_label_faults(source.labels, source.path, split, findings);
   }
+  std::map<std::string, std::string> owners;
+  for_each_scanned(*annotations,
+                   [&](int64_t, ScannedImage&& image) { check_picture(image, report, owners, findings); });
   return report;
 }
 
@@ -59,8 +80,8 @@ nlohmann::json to_json_value(const SplitReport& split, const std::vector<std::st
   for (size_t i = 0; i < names.size(); ++i) {
     classes.push_back({{"index", i}, {"name", names[i]}, {"objects", split.class_counts[i]}});
   }
-  return {{"name", split.name},       {"pictures", split.pictures}, {"unlabelled", split.unlabelled},
-          {"empty", split.empty},     {"objects", split.objects},   {"polygons", split.polygons},
+  return {{"name", split.name},           {"pictures", split.pictures}, {"unlabelled", split.unlabelled},
+          {"empty", split.empty},         {"objects", split.objects},   {"polygons", split.polygons},
           {"classes", std::move(classes)}};
 }
 
@@ -88,18 +109,40 @@ DataReport check_data(const DataConfig& config) {
   return report;
 }
 
+std::vector<KindCount> DataReport::kinds() const {
+  std::vector<KindCount> kinds;
+  for (const DataFinding& finding : findings) {
+    const auto same = [&](const KindCount& k) { return k.kind == finding.kind && k.is_fault == finding.is_fault; };
+    const auto found = std::find_if(kinds.begin(), kinds.end(), same);
+    if (found == kinds.end()) {
+      kinds.push_back({finding.kind, finding.is_fault, 1});
+    } else {
+      ++found->count;
+    }
+  }
+  return kinds;
+}
+
 std::string to_string(const DataFinding& finding) {
   const std::string line = finding.line > 0 ? ":" + std::to_string(finding.line) : "";
   return finding.path + line + (finding.is_fault ? ": fault: " : ": note: ") + finding.text;
 }
 
 std::string to_json(const DataReport& report) {
-  nlohmann::json json{{"faults", report.faults()}, {"notes", report.notes()}, {"splits", nlohmann::json::array()},
+  nlohmann::json json{{"faults", report.faults()},
+                      {"notes", report.notes()},
+                      {"splits", nlohmann::json::array()},
+                      {"kinds", nlohmann::json::object()},
                       {"findings", nlohmann::json::array()}};
   for (const SplitReport& split : report.splits) json["splits"].push_back(to_json_value(split, report.names));
+  for (const KindCount& k : report.kinds()) json["kinds"][k.kind] = k.count;
   for (const DataFinding& f : report.findings) {
-    json["findings"].push_back({{"severity", f.is_fault ? "fault" : "note"}, {"split", f.split}, {"kind", f.kind},
-                                {"path", f.path}, {"line", f.line}, {"text", f.text}});
+    json["findings"].push_back({{"severity", f.is_fault ? "fault" : "note"},
+                                {"split", f.split},
+                                {"kind", f.kind},
+                                {"path", f.path},
+                                {"line", f.line},
+                                {"text", f.text}});
   }
   // File names need not be UTF-8.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);

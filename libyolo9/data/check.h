@@ -12,7 +12,7 @@ namespace yolo9 {
 struct DataFinding {
   bool is_fault = true;  // false: a note
   std::string split;
-  std::string kind;  // unusable_picture, token_count, class_index, ..., no_label_file, unused_class
+  std::string kind;  // unusable_picture, misnamed_picture, those of LabelFaultKind, no_label_file, unused_class, ...
   std::string path;
   int64_t line = 0;  // 0: the whole file
   std::string text;
@@ -24,6 +24,12 @@ struct SplitReport {
   std::vector<int64_t> class_counts;
 };
 
+struct KindCount {
+  std::string kind;
+  bool is_fault = true;
+  int64_t count = 0;
+};
+
 struct DataReport {
   std::vector<SplitReport> splits;
   std::vector<std::string> names;
@@ -31,6 +37,7 @@ struct DataReport {
 
   int64_t faults() const;
   int64_t notes() const;
+  std::vector<KindCount> kinds() const;  // of findings, in the order in which they came up
 };
 
 // Looks at every file of every split that is given. A split that does not exist is a fault, not an exception.

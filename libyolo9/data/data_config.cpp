@@ -5,6 +5,7 @@
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
 #include <yolo9/core/yaml.h>
+#include <yolo9/data/sources.h>
 
 namespace yolo9 {
 namespace {
@@ -38,6 +39,14 @@ std::string resolve(const std::string& entry, const std::vector<fs::path>& bases
 std::vector<std::string> read_entries(const Yaml& node, const std::vector<fs::path>& bases) {
   std::vector<std::string> entries;
   const auto add = [&](const Yaml& item) {
+    if (item.is_map()) {
+      CocoSource coco{resolve(item.at("annotations").as_string(), bases), ""};
+      if (item.has("images")) coco.images = resolve(item.at("images").as_string(), bases);
+      item.refuse_unread({"annotations", "images"});
+      if (!as_coco_source(coco.json)) item.at("annotations").fail("expected a COCO file (.json)");
+      entries.push_back(to_source(coco));
+      return;
+    }
     const std::string entry = item.as_string();
     if (entry.empty()) item.fail("expected a folder or a list file, found nothing");
     entries.push_back(resolve(entry, bases));
@@ -58,8 +67,7 @@ std::vector<std::string> read_names(const Yaml& node) {
     std::map<int64_t, std::string> by_index;
     for (const std::string& key : node.keys()) {
       const Yaml name = node.at(key);
-      const bool is_index = !key.empty() && key.size() < 10 &&
-                            key.find_first_not_of("0123456789") == std::string::npos;
+      const bool is_index = !key.empty() && key.size() < 10 && key.find_first_not_of("0123456789") == std::string::npos;
       if (!is_index) name.fail("class index \"" + key + "\" is not a whole number", "number the names 0, 1, 2, ...");
       by_index[std::stoll(key)] = name.as_string();
     }
@@ -117,8 +125,11 @@ const std::vector<std::string>& DataConfig::split(const std::string& name) const
   if (entries.empty()) throw Error(ErrorKind::Data, "no \"" + name + "\" pictures are given", place);
   for (const std::string& entry : entries) {
     std::error_code ignored;
-    if (!fs::exists(entry, ignored)) {
-      throw Error(ErrorKind::Data, name + ": " + entry + " does not exist", place,
+    const std::optional<CocoSource> coco = as_coco_source(entry);
+    std::string missing = fs::exists(coco ? coco->json : entry, ignored) ? "" : coco ? coco->json : entry;
+    if (coco && !coco->images.empty() && !fs::exists(coco->images, ignored)) missing = coco->images;
+    if (!missing.empty()) {
+      throw Error(ErrorKind::Data, name + ": " + missing + " does not exist", place,
                   download.empty() ? "check path and " + name : "download the data first: " + download);
     }
   }

@@ -5,39 +5,29 @@
 #include <cmath>
 #include <optional>
 #include <string_view>
-#include <tuple>
+
+#include <yolo9/data/label_builder.h>
 
 namespace yolo9 {
 namespace {
 
-std::vector<std::string_view> split_tokens(std::string_view line) {
-  constexpr std::string_view kBlank = " \t\r\v\f";
-  std::vector<std::string_view> tokens;
+void split_tokens(std::string_view line, std::vector<std::string_view>& tokens) {
+  constexpr std::string_view kBlank = " \t\v\f";
+  tokens.clear();
   size_t begin = line.find_first_not_of(kBlank);
   while (begin != std::string_view::npos) {
     const size_t end = std::min(line.find_first_of(kBlank, begin), line.size());
     tokens.push_back(line.substr(begin, end - begin));
     begin = line.find_first_not_of(kBlank, end);
   }
-  return tokens;
 }
 
 std::optional<double> parse_number(std::string_view token) {
   if (token.size() > 1 && token.front() == '+' && token[1] != '-') token.remove_prefix(1);
   double value = 0;
   const auto [end, status] = std::from_chars(token.data(), token.data() + token.size(), value);
-  if (status == std::errc::result_out_of_range || status != std::errc() || end != token.data() + token.size() ||
-      !std::isfinite(value)) {
-    return std::nullopt;
-  }
+  if (status != std::errc() || end != token.data() + token.size() || !std::isfinite(value)) return std::nullopt;
   return value;
-}
-
-std::string quote(std::string_view token) {
-  constexpr size_t kLongest = 40;
-  std::string text = "\"";
-  for (const char c : token.substr(0, kLongest)) text += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-  return text + (token.size() > kLongest ? "...\"" : "\"");
 }
 
 std::string token_count_text(size_t count) {
@@ -47,108 +37,75 @@ std::string token_count_text(size_t count) {
   return text;
 }
 
-using RowKey = std::tuple<int64_t, float, float, float, float>;
-RowKey key_of(const LabelRow& row) { return {row.class_index, row.cx, row.cy, row.w, row.h}; }
-
-void finish_polygon_box(LabelRow& row) {
-  float x1 = row.polygon[0], y1 = row.polygon[1], x2 = x1, y2 = y1;
-  for (size_t i = 0; i < row.polygon.size(); i += 2) {
-    x1 = std::min(x1, row.polygon[i]);
-    x2 = std::max(x2, row.polygon[i]);
-    y1 = std::min(y1, row.polygon[i + 1]);
-    y2 = std::max(y2, row.polygon[i + 1]);
+// Empty if the index can be used.
+std::string class_index_fault(double index, std::string_view token, int64_t class_count) {
+  if (index != std::floor(index) || std::abs(index) > 1e9) {
+    return "class index " + quote_word(token) + " is not a whole number";
   }
-  row.cx = (x1 + x2) / 2;
-  row.cy = (y1 + y2) / 2;
-  row.w = x2 - x1;
-  row.h = y2 - y1;
+  if (index >= 0 && (class_count < 0 || index < static_cast<double>(class_count))) return "";
+  return "class index " + std::to_string(static_cast<int64_t>(index)) + " is out of range " +
+         (class_count < 0 ? "0 up" : "0.." + std::to_string(class_count - 1));
 }
 
-// Reads one row, or says in `fault` what is wrong with it.
-std::optional<LabelRow> parse_row(const std::vector<std::string_view>& tokens, int64_t class_count,
-                                  LabelFault& fault) {
-  const auto fail = [&fault](LabelFaultKind kind, std::string text) {
-    fault.kind = kind;
-    fault.text = std::move(text);
-    return std::nullopt;
-  };
+void parse_row(const std::vector<std::string_view>& tokens, int64_t class_count, int64_t line,
+               std::vector<double>& values, LabelBuilder& builder) {
   const size_t count = tokens.size();
   const bool is_box = count == 5, is_polygon = count >= 7 && count % 2 == 1;
-  if (!is_box && !is_polygon) return fail(LabelFaultKind::TokenCount, token_count_text(count));
-
-  std::vector<double> values;
-  values.reserve(count);
+  if (!is_box && !is_polygon) return builder.fault(LabelFaultKind::TokenCount, line, token_count_text(count));
+  values.clear();
   for (const std::string_view token : tokens) {
     const std::optional<double> value = parse_number(token);
-    if (!value) return fail(LabelFaultKind::NotANumber, quote(token) + " is not a finite number");
+    if (!value) return builder.fault(LabelFaultKind::NotANumber, line, quote_word(token) + " is not a finite number");
     values.push_back(*value);
   }
-  const double index = values[0];
-  const std::string range = class_count < 0 ? "0 up" : "0.." + std::to_string(class_count - 1);
-  if (index != std::floor(index) || std::abs(index) > 1e9) {
-    return fail(LabelFaultKind::ClassIndex, "class index " + quote(tokens[0]) + " is not a whole number");
+  std::string fault = class_index_fault(values[0], tokens[0], class_count);
+  if (!fault.empty()) return builder.fault(LabelFaultKind::ClassIndex, line, std::move(fault));
+  const auto class_index = static_cast<int64_t>(values[0]);
+  values.erase(values.begin());
+  for (double& value : values) value = std::abs(value) < 1e30 ? static_cast<float>(value) : value;
+  if (is_polygon) return builder.add_polygon(class_index, values, 0, 0, line);
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] >= 0 && values[i] <= 1) continue;
+    return builder.fault(LabelFaultKind::OutsidePicture, line,
+                         "coordinate " + quote_word(tokens[i + 1]) + " is outside 0..1");
   }
-  if (index < 0 || (class_count >= 0 && index >= static_cast<double>(class_count))) {
-    return fail(LabelFaultKind::ClassIndex,
-                "class index " + std::to_string(static_cast<int64_t>(index)) + " is out of range " + range);
-  }
-  LabelRow row;
-  row.class_index = static_cast<int64_t>(index);
-  for (size_t i = 1; i < count; ++i) {
-    const auto value = static_cast<float>(values[i]);
-    if (value < 0 || value > 1) {
-      return fail(LabelFaultKind::OutsidePicture, "coordinate " + quote(tokens[i]) + " is outside 0..1");
-    }
-    if (is_polygon) row.polygon.push_back(value);
-  }
-  if (is_polygon) {
-    finish_polygon_box(row);
-  } else {
-    row.cx = static_cast<float>(values[1]);
-    row.cy = static_cast<float>(values[2]);
-    row.w = static_cast<float>(values[3]);
-    row.h = static_cast<float>(values[4]);
-  }
-  return row;
-}
-
-// Drops all but the first of equal rows and notes the others; sorts the rest as soon as one was dropped, because the
-// trainers whose data sets these are do so and the order of labels shows in mosaics.
-void drop_duplicates(LabelFile& file, const std::vector<int64_t>& lines) {
-  std::vector<size_t> order(file.rows.size());
-  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&file](size_t a, size_t b) { return key_of(file.rows[a]) < key_of(file.rows[b]); });
-  std::vector<LabelRow> unique;
-  int64_t line_of_last = 0;
-  for (const size_t i : order) {
-    if (!unique.empty() && key_of(unique.back()) == key_of(file.rows[i])) {
-      ++file.duplicates;
-      file.faults.push_back(
-          {LabelFaultKind::Duplicate, lines[i], "the same object as in line " + std::to_string(line_of_last)});
-    } else {
-      unique.push_back(file.rows[i]);
-      line_of_last = lines[i];
-    }
-  }
-  if (file.duplicates > 0) file.rows = std::move(unique);
+  builder.add({class_index,
+               static_cast<float>(values[0]),
+               static_cast<float>(values[1]),
+               static_cast<float>(values[2]),
+               static_cast<float>(values[3]),
+               {}},
+              line);
 }
 
 }  // namespace
 
-bool is_error(LabelFaultKind kind) { return kind != LabelFaultKind::Duplicate && kind != LabelFaultKind::EmptyBox; }
+bool is_error(LabelFaultKind kind) {
+  switch (kind) {
+    case LabelFaultKind::Duplicate:
+    case LabelFaultKind::EmptyBox:
+    case LabelFaultKind::ClippedPolygon:
+    case LabelFaultKind::ClippedBox:
+    case LabelFaultKind::Crowd:
+    case LabelFaultKind::Segmentation:
+    case LabelFaultKind::SizeDiffers:
+    case LabelFaultKind::DuplicateId: return false;
+    default: return true;
+  }
+}
+
+bool drops_row(LabelFaultKind kind) {
+  return is_error(kind) || kind == LabelFaultKind::Duplicate || kind == LabelFaultKind::EmptyBox ||
+         kind == LabelFaultKind::Crowd;
+}
 
 std::string to_string(LabelFaultKind kind) {
-  switch (kind) {
-    case LabelFaultKind::Unreadable: return "unreadable";
-    case LabelFaultKind::TokenCount: return "token_count";
-    case LabelFaultKind::NotANumber: return "not_a_number";
-    case LabelFaultKind::ClassIndex: return "class_index";
-    case LabelFaultKind::OutsidePicture: return "outside_picture";
-    case LabelFaultKind::Duplicate: return "duplicate";
-    case LabelFaultKind::EmptyBox: return "empty_box";
-  }
-  return "unknown";
+  constexpr const char* kNames[kLabelFaultKinds] = {
+      "unreadable",   "token_count",     "not_a_number", "class_index",   "outside_picture",  "duplicate",
+      "empty_box",    "clipped_polygon", "clipped_box",  "crowd",         "unknown_category", "inverted_box",
+      "segmentation", "size_differs",    "size_unknown", "unknown_image", "duplicate_image",  "duplicate_id"};
+  const auto index = static_cast<size_t>(kind);
+  return index < std::size(kNames) ? kNames[index] : "unknown";
 }
 
 const LabelFault* LabelFile::first_error() const {
@@ -158,33 +115,44 @@ const LabelFault* LabelFile::first_error() const {
   return nullptr;
 }
 
-LabelFile parse_labels(const std::string& text, int64_t class_count) {
-  LabelFile file;
-  std::vector<int64_t> lines;
+LabelFile parse_labels(const std::string& text, int64_t class_count, int64_t most_listed_faults) {
   std::string_view rest = text;
-  if (rest.substr(0, 3) == "\xEF\xBB\xBF") rest.remove_prefix(3);  // some editors write a byte order mark
-  for (int64_t line = 1; !rest.empty(); ++line) {
-    const size_t end = rest.find('\n');
-    const std::string_view content = rest.substr(0, end);
-    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
-    const std::vector<std::string_view> tokens = split_tokens(content);
-    if (tokens.empty()) continue;
-    LabelFault fault{LabelFaultKind::TokenCount, line, ""};
-    std::optional<LabelRow> row = parse_row(tokens, class_count, fault);
-    if (!row) {
-      file.faults.push_back(std::move(fault));
-      continue;
-    }
-    if (row->w == 0 || row->h == 0) {
-      file.faults.push_back({LabelFaultKind::EmptyBox, line, "a box without width or height"});
-    }
-    file.rows.push_back(std::move(*row));
-    lines.push_back(line);
+  if (rest.starts_with("\xFF\xFE") || rest.starts_with("\xFE\xFF")) {
+    return unreadable_labels(1, "is UTF-16 text; save it as UTF-8");
   }
-  drop_duplicates(file, lines);
-  std::stable_sort(file.faults.begin(), file.faults.end(),
-                   [](const LabelFault& a, const LabelFault& b) { return a.line < b.line; });
-  return file;
+  if (rest.starts_with("\xEF\xBB\xBF")) rest.remove_prefix(3);  // some editors write a byte order mark
+  LabelBuilder builder(most_listed_faults);
+  std::vector<std::string_view> tokens;
+  std::vector<double> values;
+  for (int64_t line = 1; !rest.empty(); ++line) {
+    const size_t end = std::min(rest.find_first_of("\r\n"), rest.size());
+    split_tokens(rest.substr(0, end), tokens);
+    rest.remove_prefix(end);
+    rest.remove_prefix(rest.starts_with("\r\n") ? 2 : rest.empty() ? 0 : 1);
+    if (!tokens.empty()) parse_row(tokens, class_count, line, values, builder);
+  }
+  return builder.finish();
+}
+
+LabelFile unreadable_labels(int64_t line, std::string text) {
+  LabelBuilder builder(1);
+  builder.fault(LabelFaultKind::Unreadable, line, std::move(text));
+  return builder.finish();
+}
+
+std::string format_row(const LabelRow& row) {
+  std::string text = std::to_string(row.class_index);
+  const auto add = [&text](float value) {
+    char digits[32];
+    const auto end = std::to_chars(digits, digits + sizeof digits, value).ptr;  // the shortest that reads back equal
+    text.append(" ").append(digits, end);
+  };
+  if (row.polygon.empty()) {
+    for (const float value : {row.cx, row.cy, row.w, row.h}) add(value);
+  } else {
+    for (const float value : row.polygon) add(value);
+  }
+  return text;
 }
 
 CenterBox center_box(const LabelRow& row) { return {row.cx, row.cy, row.w, row.h}; }

@@ -60,10 +60,9 @@ std::vector<TilePlacement> place_mosaic9(int64_t image_size, MosaicCenter center
   return placements;
 }
 
-cv::Mat draw_mosaic(int64_t image_size, const std::vector<cv::Mat>& tiles,
-                    const std::vector<TilePlacement>& placements) {
-  const int side = static_cast<int>(2 * image_size);
-  cv::Mat canvas(side, side, CV_8UC3, cv::Scalar(kFillGrey, kFillGrey, kFillGrey));
+cv::Mat draw_tiles(PixelSize size, const std::vector<cv::Mat>& tiles, const std::vector<TilePlacement>& placements) {
+  cv::Mat canvas(static_cast<int>(size.height), static_cast<int>(size.width), CV_8UC3,
+                 cv::Scalar(kFillGrey, kFillGrey, kFillGrey));
   for (size_t i = 0; i < tiles.size(); ++i) {
     const TilePlacement& p = placements.at(i);
     if (!p.visible()) continue;
@@ -74,6 +73,11 @@ cv::Mat draw_mosaic(int64_t image_size, const std::vector<cv::Mat>& tiles,
     tiles[i](source).copyTo(part);
   }
   return canvas;
+}
+
+cv::Mat draw_mosaic(int64_t image_size, const std::vector<cv::Mat>& tiles,
+                    const std::vector<TilePlacement>& placements) {
+  return draw_tiles({2 * image_size, 2 * image_size}, tiles, placements);
 }
 
 void append_mosaic_objects(Objects& objects, const std::vector<LabelRow>& rows, PixelSize tile,

@@ -39,6 +39,8 @@ std::vector<TilePlacement> place_mosaic4(int64_t image_size, MosaicCenter center
 // Centre, then clockwise from the top, each beside the one before.
 std::vector<TilePlacement> place_mosaic9(int64_t image_size, MosaicCenter center, const std::vector<PixelSize>& tiles);
 
+// A canvas, grey where no tile is; later tiles cover earlier ones.
+cv::Mat draw_tiles(PixelSize canvas, const std::vector<cv::Mat>& tiles, const std::vector<TilePlacement>& placements);
 // A canvas of 2 x image_size squared, grey where no tile is; later tiles cover earlier ones.
 cv::Mat draw_mosaic(int64_t image_size, const std::vector<cv::Mat>& tiles,
                     const std::vector<TilePlacement>& placements);

@@ -1,4 +1,5 @@
 #include <yolo9/memory/host_source.h>
+#include <algorithm>
 
 #include <atomic>
 #include <cstdlib>
@@ -155,14 +156,18 @@ const HostLimits& limits() {
   return instance;
 }
 
-// Second number of /proc/self/statm, in pages.
+// Second number of /proc/self/statm, in pages, less the third: pages of mapped files can be dropped at any time, and
+// count as available already.
 int64_t read_resident_bytes() {
   static const int64_t page_bytes = sysconf(_SC_PAGE_SIZE);
   const std::string text = read_kernel_file("/proc/self/statm");
   char* end = nullptr;
   std::strtoll(text.c_str(), &end, 10);
-  return std::strtoll(end, nullptr, 10) * page_bytes;
+  const int64_t resident = std::strtoll(end, &end, 10), shared = std::strtoll(end, nullptr, 10);
+  return (resident - shared) * page_bytes;
 }
+
+std::atomic<int64_t> set_aside_bytes{0};
 
 }  // namespace
 
@@ -187,7 +192,7 @@ MemorySample HostMemorySource::sample() const {
   out.peak_allocated_bytes = out.peak_reserved_bytes = MeteredAllocator::peak.load();
   out.ooms = MeteredAllocator::ooms.load();
   const HostReading machine = limits().read();
-  out.held_bytes = read_resident_bytes();
+  out.held_bytes = std::max<int64_t>(0, read_resident_bytes() - set_aside_bytes.load());
   out.device_free_bytes = machine.available_bytes;
   out.device_total_bytes = machine.total_bytes;
   out.budget_bytes = MeteredAllocator::limit.load();
@@ -202,6 +207,8 @@ int64_t HostMemorySource::take_peak() { return MeteredAllocator::peak.exchange(M
 void HostMemorySource::release_cached() { malloc_trim(0); }
 
 void HostMemorySource::set_limit(int64_t budget_bytes) { MeteredAllocator::limit.store(budget_bytes); }
+
+void set_host_bytes_aside(int64_t bytes) { set_aside_bytes.store(bytes); }
 
 HostBudgetScope::HostBudgetScope() { ++scope_depth; }
 HostBudgetScope::~HostBudgetScope() { --scope_depth; }

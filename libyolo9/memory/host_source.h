@@ -21,13 +21,18 @@ class HostMemorySource : public MemorySource {
  public:
   HostMemorySource();  // installs the meter if that has not happened
   std::string name() const override { return "host"; }
-  // held_bytes is the resident set. Cheap enough for several calls a step (tens of microseconds).
+  // held_bytes is the resident set without mapped files and what was set aside. Cheap enough for several calls a step
+  // (tens of microseconds).
   MemorySample sample() const override;
   void reset_peak() override;
   int64_t take_peak() override;
   void release_cached() override;
   void set_limit(int64_t budget_bytes) override;
 };
+
+// Memory that this process holds for as long as it runs and that is no tensor, such as kept pictures: from now on the
+// source does not count it as the process's to use.
+void set_host_bytes_aside(int64_t bytes);
 
 // While one lives, allocations of this thread obey the budget. Outside, they are counted only: a loader thread
 // that fills the next batch must never be the one to be refused.

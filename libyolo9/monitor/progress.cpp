@@ -52,8 +52,8 @@ std::string Progress::title_line() {
 std::string Progress::state_line(const ProgressState& s) {
   std::string memory = short_bytes(s.memory_bytes);
   if (s.budget_bytes > 0) memory += "/" + short_bytes(s.budget_bytes);
-  std::string line = format("%11s %13s", (std::to_string(s.epoch + 1) + "/" + std::to_string(s.epochs)).c_str(),
-                            memory.c_str());
+  std::string line =
+      format("%11s %13s", (std::to_string(s.epoch + 1) + "/" + std::to_string(s.epochs)).c_str(), memory.c_str());
   for (size_t i = 0; i < 3; ++i) {
     line += i < s.losses.size() ? format(" %9.4g", s.losses[i]) : format(" %9s", "-");
   }
@@ -61,6 +61,51 @@ std::string Progress::state_line(const ProgressState& s) {
   return line + format(" %9lld %6lld %8.1f %9s %9s", static_cast<long long>(s.instances),
                        static_cast<long long>(s.image_size), s.images_per_second, batch.c_str(),
                        short_time(s.seconds_left).c_str());
+}
+
+ScanBar::ScanBar(std::ostream& stream, bool terminal) : stream_(stream), terminal_(terminal) {}
+
+ScanBar::~ScanBar() { clear(); }
+
+std::string ScanBar::line(int64_t done, int64_t total, double seconds) {
+  constexpr int64_t kWidth = 30;
+  const auto filled = static_cast<size_t>(total > 0 ? kWidth * done / total : 0);
+  const double left = done > 0 ? seconds * static_cast<double>(total - done) / static_cast<double>(done) : -1;
+  return "scan [" + std::string(filled, '=') + std::string(kWidth - filled, ' ') + "] " + std::to_string(done) +
+         " of " + std::to_string(total) + " pictures, " + short_time(left) + " left";
+}
+
+void ScanBar::clear() {
+  if (width_ > 0) stream_ << '\r' << std::string(width_, ' ') << '\r' << std::flush;
+  width_ = 0;
+}
+
+void ScanBar::update(int64_t done, int64_t total) {
+  const Clock::time_point now = Clock::now();
+  if (!running_) {
+    begin_ = said_ = now;
+    quarters_ = 0;
+    running_ = true;
+  }
+  if (done >= total) {
+    clear();
+    running_ = false;
+    return;
+  }
+  const double seconds = std::chrono::duration<double>(now - begin_).count();
+  constexpr double kNoticed = 0.5;
+  if (terminal_) {
+    if (seconds < kNoticed) return;
+    const std::string text = line(done, total, seconds);
+    stream_ << '\r' << text << std::string(width_ > text.size() ? width_ - text.size() : 0, ' ') << std::flush;
+    width_ = text.size();
+    return;
+  }
+  const int64_t quarter = 4 * done / total;
+  if (quarter <= quarters_ || now - said_ < std::chrono::seconds(5)) return;
+  quarters_ = quarter;
+  said_ = now;
+  stream_ << "scan: " << done << " of " << total << " pictures" << std::endl;
 }
 
 void Progress::begin_epoch() {

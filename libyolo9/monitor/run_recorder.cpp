@@ -58,7 +58,9 @@ std::vector<DrawnBox> boxes_of_detections(const std::vector<torch::Tensor>& dete
 
 class ProgressCallback final : public Callback {
  public:
-  ProgressCallback() : progress_(std::cerr, is_terminal(2)) {}
+  ProgressCallback() : progress_(std::cerr, is_terminal(2)), scan_(std::cerr, is_terminal(2)) {}
+
+  void on_scan(int64_t done, int64_t total) override { scan_.update(done, total); }
 
   void on_start(const RunStart& start) override {
     batches_ = start.batches_per_epoch;
@@ -120,6 +122,7 @@ class ProgressCallback final : public Callback {
   }
 
   Progress progress_;
+  ScanBar scan_;
   ProgressState state_;
   std::array<double, 3> sums_{};
   int64_t epoch_ = -1, batches_ = 0, epochs_ = 0, images_ = 0;

@@ -60,6 +60,8 @@ struct RunEnd {
 class Callback {
  public:
   virtual ~Callback() = default;
+  // While the data set is looked at, before on_start: several times a second; `done` == `total` ends it.
+  virtual void on_scan(int64_t /*done*/, int64_t /*total*/) {}
   virtual void on_start(const RunStart&) {}
   virtual void on_step(const StepEvent&) {}
   virtual void on_epoch(const EpochEvent&) {}

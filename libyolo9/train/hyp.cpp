@@ -20,7 +20,7 @@ struct Key {
 };
 
 constexpr double kAny = 1e9;
-constexpr std::array<Key, 26> kKeys{{
+constexpr std::array<Key, 28> kKeys{{
     {"lr0", &Hyp::lr0, 0, 10},
     {"lrf", &Hyp::lrf, 0, 10},
     {"momentum", &Hyp::momentum, 0, 1},
@@ -47,8 +47,12 @@ constexpr std::array<Key, 26> kKeys{{
     {"mosaic", &Hyp::mosaic, 0, 1},
     {"mixup", &Hyp::mixup, 0, 1},
     {"copy_paste", &Hyp::copy_paste, 0, 1},
+    {"mosaic9", &Hyp::mosaic9, 0, 1},
+    {"filters", &Hyp::filters, 0, 1},
 }};
 constexpr std::array<const char*, 4> kIgnored{"obj", "obj_pw", "iou_t", "anchor_t"};
+
+bool is_own(std::string_view key) { return key == "mosaic9" || key == "filters"; }
 
 std::string format(double value) {
   char out[32];
@@ -73,6 +77,7 @@ Hyp load_hyp(const std::string& path) {
   for (const Key& key : kKeys) {
     known.emplace_back(key.name);
     if (!yaml.has(key.name)) {
+      if (is_own(key.name)) continue;  // official files do not have it, and that is nothing to speak of
       missing += (missing.empty() ? "" : ", ") + std::string(key.name) + "=" + format(hyp.*key.field);
       continue;
     }

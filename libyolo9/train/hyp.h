@@ -24,6 +24,8 @@ struct Hyp {
   double degrees = 0.0, translate = 0.1, scale = 0.9, shear = 0.0, perspective = 0.0;
   double flipud = 0.0, fliplr = 0.5;
   double mosaic = 1.0, mixup = 0.15, copy_paste = 0.3;
+  double mosaic9 = 0.0;   // share of mosaics that have nine pictures; a key of our own
+  double filters = 0.01;  // probability of each of blur, median, grey and CLAHE; a key of our own
 };
 
 // Reads a yaml file. A key that is missing keeps its default, and the log says which; an unknown key, a value out of

@@ -90,8 +90,10 @@ const std::vector<Field>& fields() {
       flag("image-weights", &O::image_weights),
       flag("multi-scale", &O::multi_scale),
       flag("light", &O::light),
+      flag("quad", &O::quad),
       text("cache", &O::cache),
       whole("workers", &O::workers),
+      flag("strict", &O::strict),
       whole("min-items", &O::min_items),
       whole("close-mosaic", &O::close_mosaic),
       text("optimizer", &O::optimizer),
@@ -160,15 +162,20 @@ void check_options(const RunOptions& options) {
           "give 1 or more images");
   require(options.accumulate >= 0, "--accumulate is " + std::to_string(options.accumulate),
           "give 0 (from the nominal batch) or more");
-  require(options.workers >= 0, "--workers is " + std::to_string(options.workers), "give 0 or more");
+  require(options.workers >= -1, "--workers is " + std::to_string(options.workers),
+          "give 0 or more, or -1 for as many as the cores suggest");
   require(options.patience >= 0, "--patience is " + std::to_string(options.patience),
           "give 0 (never stop early) or more");
   require(options.min_items >= 0, "--min-items is " + std::to_string(options.min_items), "give 0 or more");
   require(options.close_mosaic >= 0, "--close-mosaic is " + std::to_string(options.close_mosaic),
           "give 0 (never) or more epochs");
   require(options.label_smoothing < 1.0, "--label-smoothing is 1 or more", "give 0 to 0.999");
-  require(options.cache.empty() || options.cache == "ram", "--cache " + options.cache + " is not known",
-          "use --cache ram, or leave it out");
+  require(options.cache.empty() || options.cache == "ram" || options.cache == "disk",
+          "--cache " + options.cache + " is not known", "use --cache ram or --cache disk, or leave it out");
+  require(!options.quad || !options.rect, "--quad and --rect exclude each other", "leave one out");
+  require(!options.quad || options.batch == -1 || options.batch % 4 == 0,
+          "--quad puts groups of four pictures together, and --batch is " + std::to_string(options.batch),
+          "give a multiple of 4");
   require(!(options.rect && options.image_weights),
           "--rect and --image-weights exclude each other: rectangular batches have a fixed order", "leave one out");
   // Names are looked up now, so that a slip shows before the data set is read.

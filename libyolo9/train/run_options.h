@@ -30,9 +30,11 @@ struct RunOptions {
   bool single_class = false;
   bool image_weights = false;
   bool multi_scale = false;
-  bool light = false;  // no mosaic, mixup, copy-paste, rotation, translation
-  std::string cache;   // "" or "ram"
-  int64_t workers = 8;
+  bool light = false;        // no mosaic, mixup, copy-paste, rotation, translation
+  bool quad = false;         // groups of four samples make one picture of twice the side
+  std::string cache;         // "", "ram" or "disk"
+  int64_t workers = -1;      // loader threads; -1: as the cores that may be used suggest
+  bool strict = false;       // a label row or picture that cannot be used ends the run
   int64_t min_items = 0;     // images with fewer labels are left out of training
   int64_t close_mosaic = 0;  // the last N epochs go without mosaic
   // optimisation

@@ -8,77 +8,13 @@
 
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
+#include <yolo9/data/quad.h>
 #include <yolo9/memory/host_source.h>
+#include <yolo9/train/run_data.h>
 
 namespace yolo9 {
 
 namespace {
-
-AugmentOptions augmentation(const RunOptions& options, const Hyp& hyp) {
-  AugmentOptions out;
-  out.hsv_h = hyp.hsv_h;
-  out.hsv_s = hyp.hsv_s;
-  out.hsv_v = hyp.hsv_v;
-  out.degrees = options.light ? 0 : hyp.degrees;
-  out.translate = options.light ? 0 : hyp.translate;
-  out.scale = hyp.scale;
-  out.shear = hyp.shear;
-  out.perspective = hyp.perspective;
-  out.flipud = hyp.flipud;
-  out.fliplr = hyp.fliplr;
-  out.mosaic = options.light ? 0 : hyp.mosaic;
-  out.mixup = options.light ? 0 : hyp.mixup;
-  out.copy_paste = options.light ? 0 : hyp.copy_paste;
-  return out;
-}
-
-void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp) {
-  const DataConfig config = load_data_config(options.data);
-  constexpr int64_t kStride = 32;
-  parts.image_size = (options.image_size + kStride - 1) / kStride * kStride;
-  if (parts.image_size != options.image_size)
-    log_info("--img " + std::to_string(options.image_size) + " is not a multiple of 32, taken as " +
-             std::to_string(parts.image_size));
-
-  DatasetOptions train;
-  train.image_size = parts.image_size;
-  train.augment = true;
-  train.augmentation = augmentation(options, hyp);
-  train.rect = options.rect;
-  train.batch_size = options.batch;
-  train.stride = kStride;
-  train.single_class = options.single_class;
-  train.seed = options.seed;
-  train.cache_in_memory = !options.cache.empty();
-  train.min_items = options.min_items;
-  parts.train_set = std::make_shared<Dataset>(config.split("train"), config.names, train);
-  parts.names = parts.train_set->names();
-  log_info("training: " + parts.train_set->describe());
-  parts.batch = std::min(options.batch, parts.train_set->size());
-  if (parts.batch < options.batch)
-    log_info("the training set has " + std::to_string(parts.batch) + " pictures: batch " +
-             std::to_string(options.batch) + " is taken as " + std::to_string(parts.batch));
-
-  LoaderOptions loader;
-  loader.batch_size = parts.batch;
-  loader.workers = options.workers;
-  loader.shuffle = !options.rect;
-  loader.seed = options.seed;
-  parts.train_loader = std::make_unique<Loader>(parts.train_set, loader);
-
-  DatasetOptions val = train;
-  val.augment = false;
-  val.augmentation = {};
-  val.rect = true;
-  val.pad = 0.5;
-  val.min_items = 0;
-  val.batch_size = std::max<int64_t>(1, parts.batch * 2);
-  parts.val_set = std::make_shared<Dataset>(config.split("val"), config.names, val);
-  log_info("validation: " + parts.val_set->describe());
-  loader.batch_size = val.batch_size;
-  loader.shuffle = false;
-  parts.val_loader = std::make_unique<Loader>(parts.val_set, loader);
-}
 
 // What a file's weights filled of the model, in one line.
 void load_initial_weights(DetectionModel& model, const std::string& path) {
@@ -216,6 +152,13 @@ StepShape largest_draw(const RunParts& parts, const RunOptions& options, const H
     height = size.height;
     width = size.width;
   }
+  if (options.quad) {
+    // The short batch at the end may have more pictures than a full one.
+    const int64_t rest = parts.train_set->size() % parts.batch;
+    shape.draw_size = std::max(quad_pictures(parts.batch), quad_pictures(rest));
+    height *= 2;
+    width *= 2;
+  }
   if (options.multi_scale) {
     const auto largest = [&](int64_t side) {
       return static_cast<int64_t>(std::ceil(static_cast<double>(side) * 1.5 / kStride)) * kStride;
@@ -228,24 +171,25 @@ StepShape largest_draw(const RunParts& parts, const RunOptions& options, const H
   shape.anchors = parts.model->anchors(height, width);
   // A mosaic holds four pictures, two mixed mosaics eight; crops only take boxes away.
   std::vector<int64_t> counts;
-  for (int64_t i = 0; i < parts.train_set->size(); ++i)
-    counts.push_back(static_cast<int64_t>(parts.train_set->labels(i).size()));
+  for (int64_t i = 0; i < parts.train_set->size(); ++i) counts.push_back(parts.train_set->label_count(i));
   std::sort(counts.rbegin(), counts.rend());
   size_t pictures = 1;
   if (!options.light && !options.rect && hyp.mosaic > 0) pictures = hyp.mixup > 0 ? 8 : 4;
   int64_t densest = 0;
   for (size_t i = 0; i < std::min(pictures, counts.size()); ++i) densest += counts[i];
-  shape.boxes = densest * shape.draw_size;
+  // The four samples of a quad are as dense.
+  shape.boxes = densest * shape.draw_size * (options.quad ? 4 : 1);
   return shape;
 }
 
 namespace {
 
 // Everything but the plan of the memory.
-RunParts assemble_run(const RunOptions& options, const Hyp& hyp, const Checkpoint* resumed) {
+RunParts assemble_run(const RunOptions& options, const Hyp& hyp, const Checkpoint* resumed,
+                      const ScanProgress& on_scan) {
   RunParts parts;
   parts.device = parse_device(options.device);
-  set_up_data(parts, options, hyp);
+  set_up_data(parts, options, hyp, on_scan);
 
   ScheduleOptions schedule;
   schedule.shape = options.schedule;
@@ -277,16 +221,17 @@ RunParts assemble_run(const RunOptions& options, const Hyp& hyp, const Checkpoin
 }
 
 // --batch -1: the largest one that fits without any rung.
-int64_t planned_batch(RunOptions options, const Hyp& hyp) {
-  options.batch = 1;
-  RunParts parts = assemble_run(options, hyp, nullptr);
+int64_t planned_batch(RunOptions options, const Hyp& hyp, const ScanProgress& on_scan) {
+  const int64_t unit = options.quad ? 4 : 1;  // samples of one picture
+  options.batch = unit;
+  RunParts parts = assemble_run(options, hyp, nullptr, on_scan);
   const StepShape image = largest_draw(parts, options, hyp);
   // Two and three images tell what one more costs.
   Governor& governor = *parts.governor;
   const StepSetting front = make_ladder(image, governor.options().ladder).front();
   Planner planner(governor, parts.probe());
   planner.measure(with_images(image, 3));
-  const int64_t most = planner.most_images(image, front, parts.train_set->size());
+  const int64_t most = unit * planner.most_images(image, front, parts.train_set->size() / unit);
   if (most == 0)
     throw Error(ErrorKind::Memory,
                 "no batch fits without saving memory: one image needs " +
@@ -299,10 +244,10 @@ int64_t planned_batch(RunOptions options, const Hyp& hyp) {
 
 }  // namespace
 
-RunParts set_up_run(const RunOptions& asked, const Hyp& hyp, const Checkpoint* resumed) {
+RunParts set_up_run(const RunOptions& asked, const Hyp& hyp, const Checkpoint* resumed, const ScanProgress& on_scan) {
   RunOptions options = asked;
-  if (options.batch == -1) options.batch = planned_batch(options, hyp);
-  RunParts parts = assemble_run(options, hyp, resumed);
+  if (options.batch == -1) options.batch = planned_batch(options, hyp, on_scan);
+  RunParts parts = assemble_run(options, hyp, resumed, on_scan);
   plan_memory(parts, options, hyp);
   return parts;
 }

@@ -30,7 +30,9 @@ struct RunParts : TrainingKit {
 };
 
 // Throws Error for mistakes in configuration, data and weights. `resumed` may be null.
-RunParts set_up_run(const RunOptions& options, const Hyp& hyp, const Checkpoint* resumed);
+// `on_scan` is told how far the first look at the data is.
+RunParts set_up_run(const RunOptions& options, const Hyp& hyp, const Checkpoint* resumed,
+                    const ScanProgress& on_scan = {});
 
 // What the largest draw of the run will look like: the largest size, the densest pictures.
 StepShape largest_draw(const RunParts& parts, const RunOptions& options, const Hyp& hyp);

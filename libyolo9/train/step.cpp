@@ -193,7 +193,7 @@ void TrainStep::run_draw(const Draw& draw, const StepSetting& setting, DrawRepor
       loss = loss_(output, targets.to(device), context);
     }
     meter.mark(kLoss);
-    const double scale = loss_scale(setting);
+    const double scale = loss_scale(setting) * draw.loss_factor();
     (scale == 1 ? loss.total : loss.total * scale).backward();
     meter.mark(kBackward);
     // A slice with its own sums is a mean over its images; the draw's figure weighs it by its share.

@@ -31,6 +31,10 @@ struct Draw {
   bool light = false;             // made without mosaic, mixup and copy-paste
 
   // What the network is to see.
+  // Quad batches have fewer pictures than samples; the gradient is to be as large as of all samples.
+  double loss_factor() const {
+    return batch.samples > 0 ? static_cast<double>(batch.samples) / static_cast<double>(batch.size()) : 1.0;
+  }
   int64_t input_height() const { return height > 0 ? height : batch.images.size(2); }
   int64_t input_width() const { return width > 0 ? width : batch.images.size(3); }
 };
@@ -51,7 +55,7 @@ struct StepOptions {
 
 struct DrawReport {
   std::array<double, 3> items{};  // box, cls, dfl after gains
-  double total = 0;               // what was back-propagated
+  double total = 0;               // what was back-propagated, before the draw's factor
   int64_t boxes = 0;
 };
 

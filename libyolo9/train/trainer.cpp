@@ -90,7 +90,7 @@ Draw Trainer::State::make_draw(Batch batch, int64_t of_iteration) const {
     constexpr double kStride = 32;
     const auto height = static_cast<double>(batch.images.size(2)), width = static_cast<double>(batch.images.size(3));
     Random random{options.seed, 0x5ca1e, static_cast<uint64_t>(of_iteration)};
-    const auto size = static_cast<double>(parts.image_size);
+    const auto size = static_cast<double>(parts.image_size * (options.quad ? 2 : 1));
     const double side = std::floor(random.uniform(size * 0.5, size * 1.5 + kStride) / kStride) * kStride;
     const double factor = side / std::max(height, width);
     draw.height = static_cast<int64_t>(std::ceil(height * factor / kStride) * kStride);
@@ -312,7 +312,10 @@ TrainResult Trainer::run() {
   const auto start = Clock::now();
   std::optional<Checkpoint> resumed;
   if (!s.options.resume.empty()) resumed = load_checkpoint(s.options.resume);
-  s.parts = set_up_run(s.options, s.hyp, resumed ? &*resumed : nullptr);
+  const auto on_scan = [&s](int64_t done, int64_t total) {
+    for (const auto& callback : s.callbacks) callback->on_scan(done, total);
+  };
+  s.parts = set_up_run(s.options, s.hyp, resumed ? &*resumed : nullptr, on_scan);
   if (resumed) s.restore(*resumed);
   resumed.reset();
   // What was planned is what a resumed run must ask for.

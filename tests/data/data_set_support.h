@@ -34,8 +34,11 @@ inline std::string make(const std::string& name, int count) {
     const std::string stem = (i < 10 ? "0" : "") + std::to_string(i);
     yolo9::write_image(root + "/images/" + stem + ".png",
                        noise(24 + 14 * (i % 5), 48 + 20 * (i % 3), static_cast<uint64_t>(i)));
-    write_label(root + "/labels/" + stem + ".txt", std::to_string(i % 3) + " 0.5 0.5 0.4 0.6\n" +
-                                                       std::to_string((i + 1) % 3) + " 0.1 0.1 0.7 0.15 0.6 0.8\n");
+    std::string rows = std::to_string(i % 3);  // appended to: GCC 12 warns of sums of strings for no reason
+    rows += " 0.5 0.5 0.4 0.6\n";
+    rows += std::to_string((i + 1) % 3);
+    rows += " 0.1 0.1 0.7 0.15 0.6 0.8\n";
+    write_label(root + "/labels/" + stem + ".txt", rows);
   }
   return root;
 }

@@ -1,7 +1,10 @@
 #include <yolo9/data/dataset.h>
 
-#include <catch2/catch.hpp>
+#include <map>
+#include <thread>
+
 #include <yolo9/core/error.h>
+#include <catch2/catch.hpp>
 
 #include "data_set_support.h"
 #include "golden_support.h"
@@ -105,7 +108,7 @@ TEST_CASE("the cache changes nothing", "[data]") {
   const auto root = data_set::make("cache", 6);
   auto options = small_options(true);
   const yolo9::Dataset plain({root + "/images"}, kNames, options);
-  options.cache_in_memory = true;
+  options.keep_pictures = yolo9::PictureKeeping::Memory;
   const yolo9::Dataset cached({root + "/images"}, kNames, options);
   for (int64_t epoch = 0; epoch < 3; ++epoch) {
     for (int64_t i = 0; i < 6; ++i) CHECK(same(plain.get(i, epoch), cached.get(i, epoch)));
@@ -115,8 +118,8 @@ TEST_CASE("the cache changes nothing", "[data]") {
 TEST_CASE("labels of samples stay inside and keep their classes", "[data]") {
   const auto root = data_set::make("inside", 9);
   auto options = small_options(true);
-  options.augmentation = {.degrees = 15, .shear = 4, .flipud = 0.5, .mosaic = 0.8, .mosaic9 = 0.4, .mixup = 0.5,
-                          .copy_paste = 0.7};
+  options.augmentation = {
+      .degrees = 15, .shear = 4, .flipud = 0.5, .mosaic = 0.8, .mosaic9 = 0.4, .mixup = 0.5, .copy_paste = 0.7};
   for (const double perspective : {0.0, 0.0008}) {
     options.augmentation.perspective = perspective;
     const yolo9::Dataset dataset({root + "/images"}, kNames, options);
@@ -205,26 +208,75 @@ TEST_CASE("statistics, single class and min_items", "[data]") {
   CHECK(filtered.summary().left_out == 2);
 }
 
-TEST_CASE("bad label rows end with file, line and remedy", "[data]") {
+TEST_CASE("dataset: bad rows are dropped, counted by kind, and errors with strict", "[data]") {
   const auto root = data_set::make("bad_rows", 3);
-  const auto with_row = [&](const std::string& row) {
-    data_set::write_label(root + "/labels/01.txt", "0 0.5 0.5 0.2 0.2\n\n" + row + "\n");
-    return message_of(root);
-  };
-  for (const char* row : {"7 0.5 0.5 0.2 0.2", "0 nan 0.5 0.2 0.2", "0 0.5 0.5 0.2 0.2 0.9", "x 0.5 0.5 0.2 0.2"}) {
-    const std::string message = with_row(row);
-    CAPTURE(row, message);
+  auto strict = small_options(false);
+  strict.strict = true;
+  CHECK(message_of(root, strict).empty());
+  for (const auto& [row, kind] :
+       std::vector<std::pair<std::string, std::string>>{{"7 0.5 0.5 0.2 0.2", "class_index"},
+                                                        {"0 nan 0.5 0.2 0.2", "not_a_number"},
+                                                        {"0 0.5 0.5 0.2 0.2 0.9", "token_count"},
+                                                        {"x 0.5 0.5 0.2 0.2", "not_a_number"},
+                                                        {"0 0.5 0.5 0.2 1.2", "outside_picture"},
+                                                        {"0 0.5 0.5 0.2 0.2", "duplicate"}}) {
+    data_set::write_label(root + "/labels/01.txt", "0 0.5 0.5 0.2 0.2\n\n" + row + "\n" + row + "\n");
+    CAPTURE(row);
+    const yolo9::Dataset dataset({root + "/images"}, kNames, small_options(false));
+    CHECK(dataset.size() == 3);
+    CHECK(dataset.labels(1).size() == 1);
+    CHECK(dataset.label_count(1) == 1);
+    CHECK(dataset.summary().dropped_rows == 2);
+    CHECK(dataset.summary().unusable == 0);
+    CHECK(dataset.summary().objects == 5);
+    CHECK(dataset.summary().duplicates == (kind == "duplicate" ? 2 : 0));
+    REQUIRE(dataset.summary().faults.size() == 1);
+    const yolo9::FaultCount& fault = dataset.summary().faults[0];
+    CHECK((fault.kind == kind && fault.count == 2 && !fault.of_pictures && !fault.text.empty()));
+    CHECK(fault.place == root + "/labels/01.txt:3");
+    const std::string message = message_of(root, strict);
+    CAPTURE(message);
     CHECK(message.starts_with(root + "/labels/01.txt:3: "));
+    CHECK(message.find("2 rows dropped (" + kind + ")") != std::string::npos);
     CHECK(message.find('\n') == std::string::npos);
   }
-  CHECK(with_row("0 0.5 0.5 0.2 1.2").empty());
+}
+
+TEST_CASE("dataset: a training set of nothing but bad rows is refused", "[data]") {
+  const auto root = data_set::make("only_bad_rows", 2);
+  for (const char* stem : {"00", "01"}) data_set::write_label(root + "/labels/" + stem + ".txt", "7 0.5 0.5 0.1 0.1\n");
+  CHECK(message_of(root).empty());  // not for training
+  const std::string message = message_of(root, small_options(true));
+  CHECK(message.starts_with(root + "/labels/00.txt:1: every labelled row was dropped"));
+  data_set::write_label(root + "/labels/00.txt", "2 0.5 0.5 0.1 0.1\n");
+  CHECK(message_of(root, small_options(true)).empty());
+}
+
+TEST_CASE("dataset: labels that cannot be read take their picture away", "[data]") {
+  const auto root = data_set::make("unreadable_labels", 3);
+  std::filesystem::remove(root + "/labels/01.txt");
+  std::filesystem::create_directories(root + "/labels/01.txt");
   const yolo9::Dataset dataset({root + "/images"}, kNames, small_options(false));
   CHECK(dataset.size() == 2);
   CHECK(dataset.summary().unusable == 1);
-  with_row("0 0.5 0.5 0.2 0.2");
-  const yolo9::Dataset twice({root + "/images"}, kNames, small_options(false));
-  CHECK(twice.summary().duplicates == 1);
-  CHECK(twice.labels(1).size() == 1);
+  CHECK(dataset.summary().faults.at(0).kind == "unreadable_labels");
+}
+
+TEST_CASE("dataset: the cache of the scan changes nothing but the time", "[data]") {
+  const auto root = data_set::make("dataset_scan_cache", 6);
+  auto options = small_options(true);
+  options.scan_folder = fixture::temporary_dir("dataset_scan_cache_c");
+  int64_t told = 0;
+  options.on_scan = [&told](int64_t done, int64_t) { told = done; };
+  std::this_thread::sleep_for(std::chrono::milliseconds(40));
+  const yolo9::Dataset plain({root + "/images"}, kNames, small_options(true));
+  const yolo9::Dataset first({root + "/images"}, kNames, options), second({root + "/images"}, kNames, options);
+  CHECK(told == 6);
+  CHECK_FALSE(std::filesystem::is_empty(options.scan_folder));
+  for (int64_t i = 0; i < 6; ++i) {
+    CHECK(same(plain.get(i, 1), first.get(i, 1)));
+    CHECK(same(plain.get(i, 1), second.get(i, 1)));
+  }
 }
 
 TEST_CASE("damaged pictures are skipped and counted", "[data]") {
@@ -243,6 +295,13 @@ TEST_CASE("damaged pictures are skipped and counted", "[data]") {
   const yolo9::Dataset dataset({root + "/images"}, kNames, small_options(false));
   CHECK(dataset.size() == 5);
   CHECK(dataset.summary().unusable == 4);
+  std::map<std::string, int64_t> kinds;
+  for (const yolo9::FaultCount& fault : dataset.summary().faults) kinds[fault.kind] = fault.count;
+  CHECK(kinds == std::map<std::string, int64_t>{{"truncated", 2}, {"empty_file", 1}, {"not_a_picture", 1}});
+  auto strict = small_options(false);
+  strict.strict = true;
+  CHECK(message_of(root, strict).find("cut.jpg: the JPEG is cut short (strict: 2 pictures skipped (truncated)") !=
+        std::string::npos);
 }
 
 TEST_CASE("a picture that vanishes after the first look becomes a grey one", "[data]") {

@@ -11,11 +11,11 @@ picture=$(ls good/images/train | head -1)
 fresh; sed -i '/^names:/,$d' data/data.yaml
 expect_failure 3 "data.yaml.*names" go
 fresh; echo "7 0.5 0.5 0.1 0.1" >> "data/labels/train/$first"
-expect_failure 3 "$first:[0-9]+: .*class" go
+expect_failure 3 "$first:[0-9]+: .*class" go --strict
 fresh; echo "0 nan 0.5 0.1 0.1" >> "data/labels/train/$first"
-expect_failure 3 "$first:[0-9]+: " go
+expect_failure 3 "$first:[0-9]+: " go --strict
 fresh; echo "0 0.5 0.5 0.1 0.1 0.9" >> "data/labels/train/$first"
-expect_failure 3 "$first:[0-9]+: " go
+expect_failure 3 "$first:[0-9]+: " go --strict
 fresh; rm -rf data/images/train/*
 expect_failure 3 "no pictures" go
 fresh

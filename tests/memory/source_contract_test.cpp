@@ -191,6 +191,17 @@ TEST_CASE("a CUDA device that is not there is refused in one line") {
   }
 }
 
+TEST_CASE("what is set aside is not the process's to use") {
+  HostMemorySource source;
+  const int64_t before = source.sample().held_bytes;
+  set_host_bytes_aside(before / 2);
+  CHECK(source.sample().held_bytes == Approx(before / 2).margin(4.0 * kMiB));
+  set_host_bytes_aside(before * 2);
+  CHECK(source.sample().held_bytes == 0);
+  set_host_bytes_aside(0);
+  CHECK(source.sample().held_bytes == Approx(before).margin(4.0 * kMiB));
+}
+
 TEST_CASE("resident memory follows what the process touches") {
   HostMemorySource source;
   const int64_t before = source.sample().held_bytes;

@@ -5,6 +5,7 @@
 #include <yolo9/core/error.h>
 #include <yolo9/train/hyp.h>
 #include <yolo9/train/image_weights.h>
+#include <yolo9/train/run_data.h>
 #include <yolo9/train/run_options.h>
 
 #include "support/fixture.h"
@@ -95,6 +96,28 @@ TEST_CASE("options that make no sense are refused before anything happens") {
   refused([](RunOptions& o) { o.close_mosaic = -1; });
   refused([](RunOptions& o) { o.cache = "tape"; });
   refused([](RunOptions& o) { o.rect = o.image_weights = true; });
+  refused([](RunOptions& o) { o.workers = -2; });
+  refused([](RunOptions& o) { o.rect = o.quad = true; });
+  refused([](RunOptions& o) {
+    o.quad = true;
+    o.batch = 6;
+  });
+  for (const char* cache : {"", "ram", "disk"}) {
+    RunOptions fine = good;
+    fine.cache = cache;
+    fine.quad = true;
+    CHECK_NOTHROW(check_options(fine));
+  }
+}
+
+TEST_CASE("kept pictures leave memory to the training") {
+  constexpr int64_t kGiB = int64_t{1} << 30;
+  const torch::Device cpu(torch::kCPU), cuda(torch::kCUDA, 0);
+  CHECK(picture_budget_bytes(10 * kGiB, 0, cpu) == 5 * kGiB);
+  CHECK(picture_budget_bytes(10 * kGiB, 4 * kGiB, cpu) == 5 * kGiB);
+  CHECK(picture_budget_bytes(10 * kGiB, 9 * kGiB, cpu) == 0);
+  CHECK(picture_budget_bytes(10 * kGiB, 100 * kGiB, cpu) == 0);
+  CHECK(picture_budget_bytes(10 * kGiB, 4 * kGiB, cuda) == 8 * kGiB);
 }
 
 TEST_CASE("image weights favour rare and badly detected classes") {

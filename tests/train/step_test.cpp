@@ -150,6 +150,19 @@ TEST_CASE("a step without commit moves BatchNorm and nothing else") {
   CHECK(bench.ema->updates() == 0);
 }
 
+TEST_CASE("a quad draw weighs as much as the samples it stands for") {
+  Bench bench;
+  const auto before = bench.everything();
+  Draw draw = draw_of(4);
+  const StepReport plain = bench.step->run({draw});
+  bench.restore(before, {});
+  draw.batch.samples = 16;
+  const StepReport quad = bench.step->run({draw});
+  CHECK(draw.loss_factor() == 4);
+  CHECK(quad.gradient_norm == Approx(4 * plain.gradient_norm).epsilon(1e-5));
+  CHECK(quad.draws[0].items == plain.draws[0].items);
+}
+
 TEST_CASE("gradients that are not finite skip the step") {
   Bench bench;
   const auto before = bench.everything();
