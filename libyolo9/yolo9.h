@@ -61,9 +61,11 @@
 #include <yolo9/data/byte_source.h>
 #include <yolo9/data/check.h>
 #include <yolo9/data/coco_labels.h>
+#include <yolo9/data/colour_row.h>
 #include <yolo9/data/convert.h>
 #include <yolo9/data/data_config.h>
 #include <yolo9/data/dataset.h>
+#include <yolo9/data/epoch_order.h>
 #include <yolo9/data/fault_tally.h>
 #include <yolo9/data/filters.h>
 #include <yolo9/data/finish.h>

@@ -3,6 +3,8 @@
 #include <yolo9/core/error.h>
 #include <yolo9/core/random.h>
 #include <yolo9/data/rle_mask.h>
+#include <chrono>
+
 #include <catch2/catch.hpp>
 
 #include "support/fixture.h"
@@ -295,14 +297,20 @@ TEST_CASE("coco: files that are none are refused with their line", "[data]") {
 }
 
 TEST_CASE("coco: hostile masks cost nothing", "[data]") {
-  // 65536 columns of one run, the longest outline there may be and more: the box is taken instead.
+  // Very large ones of one run, with very many parts, and with an outline so long that the box is taken instead.
   std::string counts = "[0";
   for (int i = 0; i < 60000; ++i) counts += ",1,1";
   const auto start = std::chrono::steady_clock::now();
-  auto file = parse(object(R"("segmentation":{"size":[65536,65536],"counts":[0,4294967296]})"));
+  auto file = parse(object(R"("segmentation":{"size":[65536,65536],"counts":[0,900000000]})"));
   CHECK(file.rows.size() == 1);
   file = parse(object(R"("segmentation":{"size":[3,65536],"counts":)" + counts + "]}"));
   CHECK(file.rows.size() == 1);
+  std::string comb = "[0";
+  for (int i = 0; i < 100; ++i) comb += ",65537,65535";
+  file = parse(object(R"("segmentation":{"size":[65536,200],"counts":)" + comb + "]}"));
+  REQUIRE(file.rows.size() == 1);
+  CHECK(file.rows[0].polygon.empty());
+  check_box(file.rows[0], 0.5, 0.5, 1, 1);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   CHECK(seconds.count() < 5);
 }
