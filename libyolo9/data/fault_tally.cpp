@@ -8,6 +8,11 @@
 namespace yolo9 {
 namespace {
 
+// COCO's crowds are left out because of what they are; there is nothing to mend.
+bool is_mistake(const FaultCount& fault) {
+  return fault.of_pictures || fault.kind != to_string(LabelFaultKind::Crowd);
+}
+
 std::string what_happened(const FaultCount& fault) {
   const std::string things = fault.of_pictures ? "picture" : "row";
   return std::to_string(fault.count) + " " + things + (fault.count == 1 ? "" : "s") +
@@ -84,13 +89,14 @@ std::string FaultTally::describe() const {
 void FaultTally::warn() const {
   for (const FaultCount& fault : counts_) {
     log_warn(what_happened(fault) + ", the first at " + fault.place + ": " + fault.text +
-             "; yolo9-data check lists them, --strict makes them errors");
+             "; yolo9-data check lists them" + (is_mistake(fault) ? ", --strict makes them errors" : ""));
   }
 }
 
 void FaultTally::refuse() const {
-  if (counts_.empty()) return;
-  const FaultCount& first = counts_.front();
+  const auto found = std::find_if(counts_.begin(), counts_.end(), is_mistake);
+  if (found == counts_.end()) return;
+  const FaultCount& first = *found;
   throw Error(ErrorKind::Data, first.text + " (strict: " + describe() + ")", first.place,
               "mend the files (yolo9-data check lists every fault) or leave --strict out");
 }

@@ -31,7 +31,7 @@ class FaultTally {
   std::string describe() const;  // "12 rows dropped (class_index), 1 picture skipped (truncated)"
   // One warning a kind, with the first place and what can be done.
   void warn() const;
-  // Throws Error(Data) naming the first, with all counts, if there is any.
+  // Throws Error(Data) naming the first, with all counts, if there is any but COCO's crowds.
   void refuse() const;
 
  private:

@@ -64,7 +64,10 @@ void add_list(const fs::path& list, std::vector<std::string>& images) {
   std::ifstream stream(list);
   if (!stream) throw Error(ErrorKind::Data, "cannot read the list file", list.string());
   std::error_code ignored;
+  bool is_first = true;
   for (std::string line; std::getline(stream, line);) {
+    if (is_first && line.starts_with("\xEF\xBB\xBF")) line.erase(0, 3);  // some editors write a byte order mark
+    is_first = false;
     const fs::path path(trim(line));
     if (path.empty()) continue;
     const fs::path beside = list.parent_path() / path;  // `path` itself if that is absolute

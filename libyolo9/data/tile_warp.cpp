@@ -11,6 +11,7 @@ namespace yolo9 {
 namespace {
 
 constexpr double kFixedOne = 65536;
+constexpr double kSafety = 1e-7;  // pixels: more than the rounding in the ends of an interval
 // A line of samples is straight in a picture unless there is perspective; then it is cut into short straight pieces.
 constexpr int64_t kStraightPiece = 16;
 
@@ -148,7 +149,6 @@ CanvasView::Row CanvasView::row(int64_t y) const {
 }
 
 CanvasView::Span CanvasView::inside(const Row& r, double x1, double y1, double x2, double y2) const {
-  constexpr double kSafety = 1e-7;  // of rounding in the interval's ends
   const auto [low, high] = interval(r, static_cast<double>(width_ - 1), {x1, y1, x2, y2});
   if (!(high >= low)) return {};
   return {static_cast<int64_t>(std::ceil(low + (low > 0 ? kSafety : 0))),
@@ -158,8 +158,8 @@ CanvasView::Span CanvasView::inside(const Row& r, double x1, double y1, double x
 CanvasView::Span CanvasView::around(const Row& r, double x1, double y1, double x2, double y2) const {
   const auto [low, high] = interval(r, static_cast<double>(width_ - 1), {x1, y1, x2, y2});
   if (!(high >= low)) return {};
-  return {std::max<int64_t>(static_cast<int64_t>(std::floor(low)) - 1, 0),
-          std::min<int64_t>(static_cast<int64_t>(std::ceil(high)) + 2, width_)};
+  return {std::max<int64_t>(static_cast<int64_t>(std::ceil(low - kSafety)), 0),
+          std::min<int64_t>(static_cast<int64_t>(std::floor(high + kSafety)) + 1, width_)};
 }
 
 CanvasView::Region CanvasView::shown(double x1, double y1, double x2, double y2) const {

@@ -31,8 +31,8 @@ class CanvasView {
   };
   Row row(int64_t y) const;
 
-  // Those x of row `y`, as a half-open range, whose place on the canvas lies in [x1, x2] x [y1, y2]; rounded
-  // inwards, or outwards by up to a pixel.
+  // Those x of row `y`, as a half-open range, whose place on the canvas lies in [x1, x2] x [y1, y2]; none
+  // outside, or none left out.
   struct Span {
     int64_t begin = 0, end = 0;
     bool empty() const { return end <= begin; }

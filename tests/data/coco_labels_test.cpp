@@ -3,6 +3,7 @@
 #include <yolo9/core/error.h>
 #include <yolo9/core/random.h>
 #include <yolo9/data/rle_mask.h>
+#include <algorithm>
 #include <chrono>
 
 #include <catch2/catch.hpp>
@@ -137,73 +138,91 @@ TEST_CASE("coco: masks as run lengths", "[data]") {
   }
 }
 
-TEST_CASE("coco: traced masks cover the same pixels", "[data]") {
-  // Even-odd filling of the outer outlines against the pixels, holes filled; random blots on 24 x 17.
-  constexpr int kHeight = 24, kWidth = 17;
-  for (uint64_t round = 0; round < 60; ++round) {
-    yolo9::Random random{3, round};
-    std::vector<int> pixels(kHeight * kWidth, 0);
-    for (int i = 0; i < 6; ++i) {
-      const auto x = random.integer(kWidth), y = random.integer(kHeight);
-      const auto w = 1 + random.integer(5), h = 1 + random.integer(7);
-      for (int64_t u = x; u < std::min<int64_t>(kWidth, x + w); ++u) {
-        for (int64_t v = y; v < std::min<int64_t>(kHeight, y + h); ++v)
-          pixels[static_cast<size_t>(u * kHeight + v)] = 1;
+namespace {
+
+constexpr int kHeight = 24, kWidth = 17;
+using Pixels = std::vector<int>;  // by columns
+
+Pixels draw_blots(uint64_t seed) {
+  yolo9::Random random{3, seed};
+  Pixels pixels(kHeight * kWidth, 0);
+  for (int i = 0; i < 6; ++i) {
+    const auto x = random.integer(kWidth), y = random.integer(kHeight);
+    const auto right = std::min<int64_t>(kWidth, x + 1 + random.integer(5));
+    const auto bottom = std::min<int64_t>(kHeight, y + 1 + random.integer(7));
+    for (int64_t u = x; u < right; ++u) {
+      for (int64_t v = y; v < bottom; ++v) pixels[static_cast<size_t>(u * kHeight + v)] = 1;
+    }
+  }
+  return pixels;
+}
+
+std::vector<int64_t> run_lengths(const Pixels& pixels) {
+  std::vector<int64_t> lengths{0};
+  int value = 0;
+  for (const int pixel : pixels) {
+    if (pixel != value) lengths.push_back(0);
+    value = pixel;
+    ++lengths.back();
+  }
+  return lengths;
+}
+
+// The background that the border reaches; it also passes between things that touch along corners only.
+Pixels find_outside(const Pixels& pixels) {
+  Pixels outside(pixels.size(), 0);
+  const auto is_outside = [&](int x, int y) {
+    return x < 0 || y < 0 || x >= kWidth || y >= kHeight || outside[static_cast<size_t>(x * kHeight + y)] == 1;
+  };
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (int i = 0; i < kHeight * kWidth; ++i) {
+      int& here = outside[static_cast<size_t>(i)];
+      if (here == 1 || pixels[static_cast<size_t>(i)] == 1) continue;
+      for (int k = 0; k < 9; ++k) {
+        if (is_outside(i / kHeight + k / 3 - 1, i % kHeight + k % 3 - 1)) here = 1;
       }
+      grows = grows || here == 1;
     }
-    std::vector<int64_t> lengths{0};
-    int value = 0;
-    for (const int pixel : pixels) {
-      if (pixel != value) lengths.push_back(0);
-      value = pixel;
-      ++lengths.back();
+  }
+  return outside;
+}
+
+// Whether a ray to the left crosses one of the outlines an odd number of times.
+bool is_inside(const std::vector<std::vector<double>>& outlines, double x, double y) {
+  return std::any_of(outlines.begin(), outlines.end(), [&](const std::vector<double>& p) {
+    int crossings = 0;
+    for (size_t i = 0; i < p.size(); i += 2) {
+      const size_t j = (i + 2) % p.size();
+      crossings += (p[i + 1] > y) != (p[j + 1] > y) && p[i] < x ? 1 : 0;
     }
-    const auto mask = yolo9::RunMask::make(kHeight, kWidth, lengths);
+    return crossings % 2 == 1;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("coco: traced masks cover the same pixels, and their holes", "[data]") {
+  for (uint64_t round = 0; round < 60; ++round) {
+    const Pixels pixels = draw_blots(round), outside = find_outside(pixels);
+    const auto mask = yolo9::RunMask::make(kHeight, kWidth, run_lengths(pixels));
     REQUIRE(mask);
+    CHECK(mask->area() == std::count(pixels.begin(), pixels.end(), 1));
     const auto outlines = mask->outlines(1000);
     REQUIRE(outlines);
-    // A pixel is inside an outline if a ray to the left crosses it an odd number of times.
-    const auto is_inside = [&](double x, double y) {
-      int inside = 0;
-      for (const auto& p : *outlines) {
-        int crossings = 0;
-        for (size_t i = 0; i < p.size(); i += 2) {
-          const size_t j = (i + 2) % p.size();
-          crossings += (p[i + 1] > y) != (p[j + 1] > y) && p[i] < x ? 1 : 0;
-        }
-        inside += crossings % 2;
-      }
-      return inside;
-    };
-    // From the border inwards: background that the border reaches.
-    std::vector<int> reached(pixels.size(), 0);
-    bool grows = true;
-    while (grows) {
-      grows = false;
-      for (int i = 0; i < kHeight * kWidth; ++i) {
-        const int x = i / kHeight, y = i % kHeight;
-        const auto at = [&](int u, int v) {
-          return u < 0 || v < 0 || u >= kWidth || v >= kHeight || reached[static_cast<size_t>(u * kHeight + v)] == 1;
-        };
-        bool next = false;  // background touches along corners, too, where things only touch along edges
-        for (int u = -1; u <= 1; ++u) {
-          for (int v = -1; v <= 1; ++v) next = next || at(x + u, y + v);
-        }
-        int& here = reached[static_cast<size_t>(i)];
-        if (here == 0 && pixels[static_cast<size_t>(i)] == 0 && next) here = 1, grows = true;
-      }
-    }
     for (int i = 0; i < kHeight * kWidth; ++i) {
       CAPTURE(round, i / kHeight, i % kHeight);
-      const int inside = is_inside(i / kHeight + 0.5, i % kHeight + 0.5);
-      REQUIRE((inside > 0) == (reached[static_cast<size_t>(i)] == 0));
+      REQUIRE(is_inside(*outlines, i / kHeight + 0.5, i % kHeight + 0.5) == (outside[static_cast<size_t>(i)] == 0));
     }
     const auto box = mask->box();
-    double right = 0;
+    double right = 0, top = kHeight;
     for (const auto& p : *outlines) {
-      for (size_t i = 0; i < p.size(); i += 2) right = std::max(right, p[i]);
+      for (size_t i = 0; i < p.size(); i += 2) {
+        right = std::max(right, p[i]);
+        top = std::min(top, p[i + 1]);
+      }
     }
-    CHECK(right == box.x2);
+    CHECK((right == box.x2 && top == box.y1));
   }
 }
 

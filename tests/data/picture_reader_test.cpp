@@ -225,7 +225,7 @@ TEST_CASE("picture_reader: files that cannot be read", "[data]") {
   }
 }
 
-TEST_CASE("picture_reader: 20,000 x 20,000 pixels in bounded memory", "[data][slow]") {
+TEST_CASE("picture_reader: 20000 x 20000 pixels in bounded memory", "[data][slow]") {
   const std::string folder = fixture::temporary_dir("reader_huge");
   constexpr int kSide = 20000;
   std::filesystem::create_directories(folder + "/images");

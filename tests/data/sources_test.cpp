@@ -1,8 +1,8 @@
 #include <yolo9/data/sources.h>
 
-#include <catch2/catch.hpp>
 #include <yolo9/core/error.h>
 #include <yolo9/data/data_config.h>
+#include <catch2/catch.hpp>
 
 #include "support/fixture.h"
 
@@ -42,13 +42,44 @@ TEST_CASE("pictures are found in folders, lists and links", "[data]") {
 
   std::ofstream(root + "/list.txt") << "./images/a/1.jpg\r\n\nimages/größe #3.PNG\n" << root << "/elsewhere/4.webp\n";
   const auto listed = yolo9::find_images({root + "/list.txt"});
-  CHECK(listed == std::vector<std::string>{root + "/elsewhere/4.webp", root + "/images/a/1.jpg",
-                                           root + "/images/größe #3.PNG"});
+  CHECK(listed ==
+        std::vector<std::string>{root + "/elsewhere/4.webp", root + "/images/a/1.jpg", root + "/images/größe #3.PNG"});
   CHECK(yolo9::find_images({root + "/images/a/b", root + "/list.txt"}).size() == 4);
 
   fs::create_directories(root + "/nothing");
   CHECK(message_of([&] { yolo9::find_images({root + "/nothing"}); }).find("no pictures") != std::string::npos);
   CHECK(message_of([&] { yolo9::find_images({root + "/absent"}); }).find("/absent") != std::string::npos);
+}
+
+TEST_CASE("list files of every kind", "[data]") {
+  const auto root = fixture::temporary_dir("lists");
+  for (const char* name : {"/#1 of 2%20.jpg", "/b.JPEG", "/c  d.png"}) touch(root + name);
+  fs::create_symlink(root + "/b.JPEG", root + "/link.jpg");
+  fs::create_symlink(root + "/loop.jpg", root + "/loop.jpg");  // points to itself: listed, and found missing later
+  const std::vector<std::string> expected{root + "/#1 of 2%20.jpg", root + "/b.JPEG", root + "/c  d.png"};
+  for (const std::string text : {"#1 of 2%20.jpg\nb.JPEG\nc  d.png\n",
+                                 "\xEF\xBB\xBF#1 of 2%20.jpg\r\n\r\n  b.JPEG\t\r\n"
+                                 "c  d.png",
+                                 "./#1 of 2%20.jpg\n./b.JPEG\nx/../c  d.png\n"}) {
+    std::ofstream(root + "/list.txt", std::ios::binary) << text;
+    CAPTURE(text);
+    CHECK(yolo9::find_images({root + "/list.txt"}) == expected);
+  }
+  CHECK(yolo9::find_images({root}).size() == 5);
+  std::ofstream(root + "/empty.txt");
+  CHECK(message_of([&] { yolo9::find_images({root + "/empty.txt"}); }).find("no pictures") != std::string::npos);
+}
+
+TEST_CASE("COCO files among the sources", "[data]") {
+  CHECK(!yolo9::as_coco_source("a/b.txt"));
+  CHECK(!yolo9::as_coco_source("a/b|c"));
+  CHECK(yolo9::as_coco_source("a/b.JSON")->json == "a/b.JSON");
+  CHECK(yolo9::as_coco_source("a|b.json")->json == "a|b.json");
+  const auto coco = yolo9::as_coco_source(yolo9::to_source({"x y.json", "pictures/1"}));
+  REQUIRE(coco);
+  CHECK((coco->json == "x y.json" && coco->images == "pictures/1"));
+  CHECK(yolo9::voc_paths("/d/JPEGImages/a.b.jpg") ==
+        std::vector<std::string>{"/d/JPEGImages/a.b.xml", "/d/Annotations/a.b.xml"});
 }
 
 TEST_CASE("label files stand beside images", "[data]") {
@@ -64,8 +95,8 @@ TEST_CASE("data.yaml: paths and names", "[data]") {
     std::ofstream(root + "/data.yaml") << text;
     return root + "/data.yaml";
   };
-  auto config = yolo9::load_data_config(write(
-      "path: set\ntrain: images/train\nval: [images/val, images/train]\nnames: {0: a, 1: b c}\nnc: 2\n"));
+  auto config = yolo9::load_data_config(
+      write("path: set\ntrain: images/train\nval: [images/val, images/train]\nnames: {0: a, 1: b c}\nnc: 2\n"));
   CHECK(config.names == std::vector<std::string>{"a", "b c"});
   CHECK(config.split("train") == std::vector<std::string>{root + "/set/images/train"});
   CHECK(config.split("val").size() == 2);

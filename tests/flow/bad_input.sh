@@ -10,12 +10,17 @@ picture=$(ls good/images/train | head -1)
 
 fresh; sed -i '/^names:/,$d' data/data.yaml
 expect_failure 3 "data.yaml.*names" go
-fresh; echo "7 0.5 0.5 0.1 0.1" >> "data/labels/train/$first"
-expect_failure 3 "$first:[0-9]+: .*class" go --strict
-fresh; echo "0 nan 0.5 0.1 0.1" >> "data/labels/train/$first"
-expect_failure 3 "$first:[0-9]+: " go --strict
-fresh; echo "0 0.5 0.5 0.1 0.1 0.9" >> "data/labels/train/$first"
-expect_failure 3 "$first:[0-9]+: " go --strict
+# A row that cannot be used is dropped, counted and named; with --strict it ends the run.
+bad_row() {
+  fresh
+  echo "$1" >> "data/labels/train/$first"
+  go --name rows > rows.log 2>&1 || { cat rows.log; fail "a bad row ended the run: $1"; }
+  grep -Eq "1 row dropped \($2\).*$first:[0-9]+: " rows.log || { cat rows.log; fail "the row is not counted and named: $1"; }
+  expect_failure 3 "$first:[0-9]+: .*1 row dropped \($2\)" go --strict
+}
+bad_row "7 0.5 0.5 0.1 0.1" class_index
+bad_row "0 nan 0.5 0.1 0.1" not_a_number
+bad_row "0 0.5 0.5 0.1 0.1 0.9" token_count
 fresh; rm -rf data/images/train/*
 expect_failure 3 "no pictures" go
 fresh
