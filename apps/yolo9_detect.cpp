@@ -189,7 +189,13 @@ int detect(const Flags& flags) {
   while (const auto frame = source.next()) {
     const auto start = Clock::now();
     LetterboxInfo info;
-    const torch::Tensor input = letterbox_picture(frame->image, size, detector.stride(), info);
+    torch::Tensor input;
+    try {
+      input = letterbox_picture(frame->image, size, detector.stride(), info);
+    } catch (const Error& error) {  // thinner than a pixel at this size: the others go on
+      log_warn(frame->path + ": " + error.what() + "; passed over");
+      continue;
+    }
     const torch::Tensor found = [&] {
       const HostBudgetScope budgeted;
       return detector.detect(input, info);

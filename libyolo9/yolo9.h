@@ -16,8 +16,8 @@
 
 #include <yolo9/memory/caching_pool.h>
 #include <yolo9/memory/cards.h>
-#include <yolo9/memory/cuda_source.h>
 #include <yolo9/memory/cost_model.h>
+#include <yolo9/memory/cuda_source.h>
 #include <yolo9/memory/governor.h>
 #include <yolo9/memory/host_limits.h>
 #include <yolo9/memory/host_source.h>

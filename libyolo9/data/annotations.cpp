@@ -1,6 +1,7 @@
 #include <yolo9/data/annotations.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 
@@ -39,9 +40,11 @@ std::string find_picture(const std::string& name, const std::vector<std::string>
   return folders.empty() ? name : (fs::path(folders[last]) / name).lexically_normal().string();
 }
 
+// Also what cannot be looked at, or is a link that leads nowhere: to take it for missing would make its picture
+// background.
 bool is_there(const std::string& path) {
   struct stat status {};
-  return ::stat(path.c_str(), &status) == 0;
+  return ::lstat(path.c_str(), &status) == 0 || errno == EACCES || errno == ELOOP;
 }
 
 std::string upper_case_sibling(const std::string& txt) { return txt.substr(0, txt.size() - 3) + "TXT"; }

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <numbers>
 
-#include <opencv2/imgproc.hpp>
 #include <yolo9/data/image.h>
+#include <opencv2/imgproc.hpp>
 
 namespace yolo9 {
 namespace {
@@ -63,8 +63,8 @@ Matrix3 perspective_matrix(const PerspectiveDraws& draws, int64_t height, int64_
   const double cosine = draws.scale * std::cos(draws.angle_degrees * kRadians);
   const double sine = draws.scale * std::sin(draws.angle_degrees * kRadians);
   const Matrix3 rotation{cosine, sine, 0, -sine, cosine, 0, 0, 0, 1};
-  const Matrix3 shear{1, std::tan(draws.shear_x_degrees * kRadians), 0,
-                      std::tan(draws.shear_y_degrees * kRadians), 1, 0, 0, 0, 1};
+  const Matrix3 shear{
+      1, std::tan(draws.shear_x_degrees * kRadians), 0, std::tan(draws.shear_y_degrees * kRadians), 1, 0, 0, 0, 1};
   const Matrix3 translation{1, 0, draws.translate_x * static_cast<double>(out_width),
                             0, 1, draws.translate_y * static_cast<double>(out_height),
                             0, 0, 1};

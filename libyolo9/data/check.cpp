@@ -1,10 +1,14 @@
 #include <yolo9/data/check.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <memory>
+#include <thread>
 
+#include <yolo9/core/cpu.h>
 #include <yolo9/core/error.h>
+#include <yolo9/data/image.h>
 #include <yolo9/data/scan.h>
 #include <yolo9/data/sources.h>
 #include <nlohmann/json.hpp>
@@ -54,6 +58,24 @@ void check_picture(const ScannedImage& image, SplitReport& report, std::map<std:
   }
 }
 
+// Those of the pictures whose data is damaged behind a good header: found only by reading all of it, on all cores.
+void check_decoding(const std::vector<std::string>& paths, const std::string& split,
+                    std::vector<DataFinding>& findings) {
+  use_one_opencv_thread();
+  std::vector<std::string> faults(paths.size());
+  std::atomic<size_t> next{0};
+  std::vector<std::thread> threads;
+  for (int64_t i = 0; i < usable_cores(); ++i) {
+    threads.emplace_back([&] {
+      for (size_t at = next++; at < paths.size(); at = next++) faults[at] = decode_fault(paths[at]);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (size_t i = 0; i < paths.size(); ++i) {
+    if (!faults[i].empty()) findings.push_back({true, split, "unusable_picture", paths[i], 0, faults[i]});
+  }
+}
+
 SplitReport check_split(const DataConfig& config, const std::string& split, std::vector<DataFinding>& findings) {
   SplitReport report;
   report.name = split;
@@ -70,8 +92,12 @@ SplitReport check_split(const DataConfig& config, const std::string& split, std:
     note_label_faults(source.labels, source.path, split, findings);
   }
   std::map<std::string, std::string> owners;
-  for_each_scanned(*annotations,
-                   [&](int64_t, ScannedImage&& image) { check_picture(image, report, owners, findings); });
+  std::vector<std::string> decodable;
+  for_each_scanned(*annotations, [&](int64_t, ScannedImage&& image) {
+    check_picture(image, report, owners, findings);
+    if (image.fault.empty()) decodable.push_back(std::move(image.path));
+  });
+  check_decoding(decodable, split, findings);
   return report;
 }
 

@@ -40,7 +40,8 @@ struct DataReport {
   std::vector<KindCount> kinds() const;  // of findings, in the order in which they came up
 };
 
-// Looks at every file of every split that is given. A split that does not exist is a fault, not an exception.
+// Looks at every file of every split that is given, and decodes every picture. A split that does not exist is a fault,
+// not an exception.
 DataReport check_data(const DataConfig& config);
 // "path:line: fault: text" (or note).
 std::string to_string(const DataFinding& finding);

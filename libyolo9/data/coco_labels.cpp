@@ -123,6 +123,11 @@ void add_outline(Outline& outline, int64_t class_index, PixelSize size, int64_t 
   builder.add_polygon(class_index, outline.points, tolerance_x, tolerance_y, line);
 }
 
+std::string id_text(const Json& annotation) {
+  const auto id = annotation.find("id");
+  return id != annotation.end() && id->is_number_integer() ? std::to_string(id->get<int64_t>()) : "without id";
+}
+
 // `size`: 0 x 0 if nobody knows it.
 void add_annotation(const Json& annotation, int64_t class_index, PixelSize size, int64_t line, LabelBuilder& builder) {
   const auto found = annotation.find("segmentation");
@@ -185,6 +190,7 @@ LabelFile CocoLabels::parse(int64_t index, PixelSize picture) const {
     JsonReader reader(file_, path_, place->begin, place->begin + place->length);
     const Json annotation = Json::parse(reader.begin(), JsonReader::end(), nullptr, false);
     if (!annotation.is_object()) return unreadable_labels(place->line, "the file has changed while it was read");
+    builder.set_name("annotation " + id_text(annotation) + " of " + quote_word(described.file_name));
     if (is_crowd(annotation)) {
       builder.fault(LabelFaultKind::Crowd, place->line, "a crowd (iscrowd), which is no single object");
       continue;

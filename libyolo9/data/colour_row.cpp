@@ -125,10 +125,10 @@ YOLO9_AVX2 void colour_row_vector(const uint8_t* bgr, int64_t count, const Colou
     const __m256i twice = _mm256_add_epi32(range, range);
     const __m256i from_green = _mm256_add_epi32(_mm256_sub_epi32(b, r), twice);
     const __m256i from_blue = _mm256_add_epi32(_mm256_sub_epi32(r, g), _mm256_add_epi32(twice, twice));
-    const __m256i numerator = _mm256_blendv_epi8(_mm256_blendv_epi8(from_blue, from_green, is_green),
-                                                 _mm256_sub_epi32(g, b), is_red);
-    __m256i hue = _mm256_srai_epi32(
-        _mm256_add_epi32(_mm256_mullo_epi32(numerator, pick(kReciprocals.hue, range)), half), kShift);
+    const __m256i numerator =
+        _mm256_blendv_epi8(_mm256_blendv_epi8(from_blue, from_green, is_green), _mm256_sub_epi32(g, b), is_red);
+    __m256i hue =
+        _mm256_srai_epi32(_mm256_add_epi32(_mm256_mullo_epi32(numerator, pick(kReciprocals.hue, range)), half), kShift);
     const __m256i negative = _mm256_srai_epi32(hue, 31);
     hue = _mm256_add_epi32(hue, _mm256_and_si256(negative, _mm256_set1_epi32(180)));
 

@@ -264,6 +264,13 @@ void Converter::write_split(const std::string& name, const Annotations& annotati
 }
 
 void Converter::write_yaml() const {
+  if (std::all_of(report_.splits.begin(), report_.splits.end(), [](const auto& s) { return s.pictures == 0; })) {
+    const auto example = report_.example.find("picture");
+    throw Error(ErrorKind::Data,
+                "none of the pictures can be used" +
+                    (example == report_.example.end() ? "" : "; the first: " + example->second),
+                options_.input, "say where they are with --images");
+  }
   const auto has = [this](const std::string& name) {
     return std::any_of(report_.splits.begin(), report_.splits.end(), [&](const auto& s) { return s.name == name; });
   };

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <filesystem>
 
+#include <sys/stat.h>
 #include <yolo9/core/digest.h>
+
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
 #include <yolo9/data/annotations.h>
@@ -134,10 +136,16 @@ void Dataset::Impl::make_cache(const std::vector<std::string>& sources) {
   }
   for (int64_t i = 0; i < items.size(); ++i) {
     const std::string path = items.path(i);
-    std::error_code failure;  // of a file that has just gone: its reading will say so
     contents.add(path);
-    contents.add_number(static_cast<int64_t>(std::filesystem::file_size(path, failure)));
-    contents.add_number(std::filesystem::last_write_time(path, failure).time_since_epoch().count());
+    struct stat status {};  // stays empty for a file that has just gone: its reading will say so
+    ::stat(path.c_str(), &status);
+    // The time of the last change of the file's own record cannot be set back.
+    for (const int64_t number :
+         {static_cast<int64_t>(status.st_size), static_cast<int64_t>(status.st_ino),
+          static_cast<int64_t>(status.st_mtim.tv_sec), static_cast<int64_t>(status.st_mtim.tv_nsec),
+          static_cast<int64_t>(status.st_ctim.tv_sec), static_cast<int64_t>(status.st_ctim.tv_nsec)}) {
+      contents.add_number(number);
+    }
   }
   const std::string folder = options.keep_folder.empty() ? picture_cache_folder() : options.keep_folder;
   cache =

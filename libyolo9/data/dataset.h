@@ -32,7 +32,7 @@ struct DatasetOptions {
   uint64_t seed = 0;
   PictureKeeping keep_pictures = PictureKeeping::None;
   int64_t keep_budget_bytes = std::numeric_limits<int64_t>::max();  // of all pictures that are kept
-  std::string keep_folder;      // of files on disk, never among the data; empty: picture_cache_folder()
+  std::string keep_folder;  // of files on disk, never among the data; empty: picture_cache_folder()
   // Of decoded pictures that mosaics are likely to need again soon; 0: none, and of each only what is seen is decoded.
   int64_t recent_budget_bytes = 256 << 20;
   bool through_canvas = false;  // the slow way to put samples together, step by step as the recipe says; for comparison
@@ -57,7 +57,7 @@ struct DatasetSummary {
   int64_t unlabelled = 0;  // without a label file
   int64_t empty = 0;       // with an empty one
   int64_t objects = 0;
-  int64_t polygons = 0;    // of them, given as outlines
+  int64_t polygons = 0;            // of them, given as outlines
   int64_t dropped_rows = 0;        // of labels
   int64_t duplicates = 0;          // of these (in pictures that are used), those that were there twice
   int64_t misnamed = 0;            // pictures read as another format than their extension says

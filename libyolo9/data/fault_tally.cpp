@@ -9,9 +9,7 @@ namespace yolo9 {
 namespace {
 
 // COCO's crowds are left out because of what they are; there is nothing to mend.
-bool is_mistake(const FaultCount& fault) {
-  return fault.of_pictures || fault.kind != to_string(LabelFaultKind::Crowd);
-}
+bool is_mistake(const FaultCount& fault) { return fault.of_pictures || fault.kind != to_string(LabelFaultKind::Crowd); }
 
 std::string what_happened(const FaultCount& fault) {
   const std::string things = fault.of_pictures ? "picture" : "row";

@@ -1,7 +1,7 @@
 #include <yolo9/data/finish.h>
 
-#include <opencv2/core.hpp>
 #include <yolo9/data/colour_row.h>
+#include <opencv2/core.hpp>
 
 namespace yolo9 {
 namespace {

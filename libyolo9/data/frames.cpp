@@ -39,10 +39,11 @@ std::vector<std::string> in_folder(const std::string& folder) {
   std::set<std::string> seen = {fs::canonical(folder, code).string()};
   for (; !code && entry != fs::recursive_directory_iterator(); entry.increment(code)) {
     // A link to a folder that was visited already, a parent for instance, is not followed again.
-    if (entry->is_directory() && !seen.insert(fs::canonical(entry->path(), code).string()).second) {
+    std::error_code odd;  // of this one: a link that leads in a circle is no folder and no file
+    if (entry->is_directory(odd) && !seen.insert(fs::canonical(entry->path(), odd).string()).second) {
       entry.disable_recursion_pending();
     }
-    if (entry->is_regular_file(code) && is_usable(entry->path().string())) paths.push_back(entry->path().string());
+    if (entry->is_regular_file(odd) && is_usable(entry->path().string())) paths.push_back(entry->path().string());
   }
   std::sort(paths.begin(), paths.end());
   return paths;
@@ -72,22 +73,24 @@ void expand_list(const std::string& list, int depth, std::vector<std::string>& p
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back()))) line.pop_back();
     if (line.empty()) continue;
     const std::string beside = (fs::path(list).parent_path() / line).string();
-    expand_into(fs::exists(beside) || !fs::exists(line) ? beside : line, depth + 1, paths);
+    std::error_code odd;
+    expand_into(fs::exists(beside, odd) || !fs::exists(line, odd) ? beside : line, depth + 1, paths);
   }
 }
 
 void expand_into(const std::string& source, int depth, std::vector<std::string>& paths) {
   if (depth > 4) refuse(source, "lists within lists go too deep");
-  if (fs::is_directory(source)) {
+  std::error_code odd;
+  if (fs::is_directory(source, odd)) {
     const auto found = in_folder(source);
     paths.insert(paths.end(), found.begin(), found.end());
-  } else if (fs::exists(source)) {
+  } else if (fs::exists(source, odd)) {
     if (lower_extension(source) == ".txt") return expand_list(source, depth, paths);
     if (!is_usable(source)) refuse(source, "neither a picture nor a video");
     paths.push_back(source);
   } else if (source.find_first_of("*?[") != std::string::npos) {
     for (const auto& path : matching(source)) {
-      if (fs::is_regular_file(path) && is_usable(path)) paths.push_back(path);
+      if (fs::is_regular_file(path, odd) && is_usable(path)) paths.push_back(path);
     }
   } else {
     refuse(source, "there is no such file or folder");
@@ -97,8 +100,8 @@ void expand_into(const std::string& source, int depth, std::vector<std::string>&
 }  // namespace
 
 bool has_video_extension(const std::string& path) {
-  static const std::vector<std::string> kKnown = {".asf", ".avi", ".gif", ".m4v",  ".mkv", ".mov", ".mp4",
-                                                  ".mpg", ".mpeg", ".ts", ".webm", ".wmv"};
+  static const std::vector<std::string> kKnown = {".asf", ".avi", ".gif",  ".m4v", ".mkv",  ".mov",
+                                                  ".mp4", ".mpg", ".mpeg", ".ts",  ".webm", ".wmv"};
   return std::find(kKnown.begin(), kKnown.end(), lower_extension(path)) != kKnown.end();
 }
 

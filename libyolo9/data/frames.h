@@ -17,8 +17,8 @@ struct Frame {
   torch::Tensor image;  // uint8 [3,H,W], RGB
   std::string path;     // of the picture or video
   bool video = false;
-  int64_t number = 0;   // of a video's frame, from 0
-  int64_t frames = 0;   // of the video, 0 if it does not tell
+  int64_t number = 0;  // of a video's frame, from 0
+  int64_t frames = 0;  // of the video, 0 if it does not tell
   double frames_per_second = 0;
 };
 

@@ -1,12 +1,13 @@
 #include <yolo9/data/image.h>
 
 #include <cmath>
-#include <filesystem>
 #include <mutex>
 
+#include <yolo9/core/error.h>
+#include <yolo9/data/picture_reader.h>
+#include <opencv2/core/utils/logger.hpp>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
-#include <yolo9/core/error.h>
 
 namespace yolo9 {
 namespace {
@@ -18,18 +19,7 @@ std::string size_text(int64_t width, int64_t height) { return std::to_string(wid
 
 }  // namespace
 
-cv::Mat read_image(const std::string& path) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) throw Error(ErrorKind::Data, "no such picture", path);
-  cv::Mat image;
-  try {
-    image = cv::imread(path, cv::IMREAD_COLOR);
-  } catch (const cv::Exception&) {  // for instance more pixels than OpenCV allows; reported as undecodable below
-    image.release();
-  }
-  if (image.empty()) throw Error(ErrorKind::Data, "cannot decode the picture", path, "is it damaged or not a picture?");
-  return image;
-}
+cv::Mat read_image(const std::string& path) { return turned_upright(read_picture_part(path, {})); }
 
 void write_image(const std::string& path, const cv::Mat& image) {
   bool written = false;
@@ -43,7 +33,10 @@ void write_image(const std::string& path, const cv::Mat& image) {
 
 void use_one_opencv_thread() {
   static std::once_flag once;
-  std::call_once(once, [] { cv::setNumThreads(0); });
+  std::call_once(once, [] {
+    cv::setNumThreads(0);
+    cv::utils::logging::setLogLevel(cv::utils::logging::LOG_LEVEL_SILENT);  // what fails is said by us, with its file
+  });
 }
 
 LetterboxGeometry letterbox_geometry(int64_t height, int64_t width, const LetterboxOptions& options) {
@@ -165,8 +158,7 @@ cv::Mat to_image(const torch::Tensor& image) {
   uint8_t* data = planes.data_ptr<uint8_t>();
   cv::Mat result;
   cv::merge(std::vector<cv::Mat>{cv::Mat(height, width, CV_8UC1, data + 2 * plane),
-                                 cv::Mat(height, width, CV_8UC1, data + plane),
-                                 cv::Mat(height, width, CV_8UC1, data)},
+                                 cv::Mat(height, width, CV_8UC1, data + plane), cv::Mat(height, width, CV_8UC1, data)},
             result);
   return result;
 }

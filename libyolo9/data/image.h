@@ -20,9 +20,12 @@ struct Colour {
   double blue = kFillGrey, green = kFillGrey, red = kFillGrey;
 };
 
-// Any format that OpenCV reads; grey and 16-bit pictures are converted, transparency is dropped, the orientation
-// that a camera noted is applied. Throws Error(Data) if the file is missing, empty or cannot be decoded.
+// Any format that OpenCV reads; half a picture counts as damaged; grey and 16-bit pictures are converted, transparency
+// is dropped, the orientation that a camera noted is applied. Throws Error(Data) if the file is missing, empty or
+// cannot be decoded.
 cv::Mat read_image(const std::string& path);
+// Reads all of a picture, at the smallest scale there is, to see whether it can be decoded: what is wrong, or nothing.
+std::string decode_fault(const std::string& path);
 // The format follows the extension. Throws Error(Data) if it cannot be written.
 void write_image(const std::string& path, const cv::Mat& image);
 

@@ -5,6 +5,8 @@
 
 #include <jpeglib.h>  // needs cstdio before it
 
+#include <jerror.h>
+
 #include <yolo9/data/picture_reader.h>
 #include <yolo9/data/row_reducer.h>
 #include <yolo9/data/stored_part.h>
@@ -19,6 +21,14 @@ struct Failure {
 
 extern "C" void leave_jpeg(j_common_ptr info) { std::longjmp(reinterpret_cast<Failure*>(info->err)->jump, 1); }
 extern "C" void say_nothing(j_common_ptr) {}
+// libjpeg goes on after damage with whatever comes out; a file that only has something odd beside the picture is fine.
+extern "C" void leave_damaged_jpeg(j_common_ptr info, int level) {
+  if (level >= 0) return;
+  const int code = info->err->msg_code;
+  if (code == JWRN_HIT_MARKER || code == JWRN_JPEG_EOF || code == JWRN_HUFF_BAD_CODE || code == JWRN_MUST_RESYNC) {
+    leave_jpeg(info);
+  }
+}
 
 // What libjpeg is asked for, and what it gives. Everything with a destructor lives outside the function that libjpeg
 // may leave by a jump.
@@ -41,13 +51,13 @@ int jpeg_reduction(double wanted) {
 }
 
 // In libjpeg's hands from here on: no objects with destructors on the stack.
-bool run(Decoding& d, const uint8_t* bytes, size_t size) {
-  if (setjmp(d.failure.jump)) return false;
+DecodeOutcome run(Decoding& d, const uint8_t* bytes, size_t size) {
+  if (setjmp(d.failure.jump)) return DecodeOutcome::Damaged;
   jpeg_create_decompress(&d.info);
   jpeg_mem_src(&d.info, bytes, static_cast<unsigned long>(size));
   jpeg_read_header(&d.info, TRUE);
-  if (d.info.num_components != 1 && d.info.num_components != 3) return false;
-  if (d.request.x2 > d.info.image_width || d.request.y2 > d.info.image_height) return false;
+  if (d.info.num_components != 1 && d.info.num_components != 3) return DecodeOutcome::Unsupported;
+  if (d.request.x2 > d.info.image_width || d.request.y2 > d.info.image_height) return DecodeOutcome::Unsupported;
 
   const int reduction = jpeg_reduction(d.request.reduction);
   d.averaging = static_cast<int>(d.request.reduction) / reduction;
@@ -93,21 +103,22 @@ bool run(Decoding& d, const uint8_t* bytes, size_t size) {
     }
     d.part.pixels = d.reducer->take();
   }
-  return true;  // destroying the state below drops what is left of the file
+  return DecodeOutcome::Done;  // destroying the state below drops what is left of the file
 }
 
 }  // namespace
 
-std::optional<StoredPart> decode_jpeg_part(std::span<const uint8_t> bytes, const StoredRequest& request) {
+DecodeOutcome decode_jpeg_part(std::span<const uint8_t> bytes, const StoredRequest& request, StoredPart& part) {
   Decoding d;
   d.request = request;
   d.info.err = jpeg_std_error(&d.failure.manager);
   d.failure.manager.error_exit = leave_jpeg;
+  d.failure.manager.emit_message = leave_damaged_jpeg;
   d.failure.manager.output_message = say_nothing;
-  const bool done = run(d, bytes.data(), bytes.size());
+  const DecodeOutcome outcome = run(d, bytes.data(), bytes.size());
   jpeg_destroy_decompress(&d.info);
-  if (!done) return std::nullopt;
-  return std::move(d.part);
+  if (outcome == DecodeOutcome::Done) part = std::move(d.part);
+  return outcome;
 }
 
 }  // namespace yolo9

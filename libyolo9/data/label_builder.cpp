@@ -78,7 +78,7 @@ PixelSize reference_size(PixelSize given, PixelSize picture, int64_t line, Label
 void LabelBuilder::fault(LabelFaultKind kind, int64_t line, std::string text) {
   int64_t& count = file_.counts[static_cast<size_t>(kind)];
   if (count == 0 || static_cast<int64_t>(file_.faults.size()) < most_listed_) {
-    file_.faults.push_back({kind, line, std::move(text)});
+    file_.faults.push_back({kind, line, name_.empty() ? std::move(text) : name_ + ": " + text});
   }
   ++count;
 }
@@ -90,6 +90,7 @@ void LabelBuilder::add(LabelRow row, int64_t line) {
   }
   file_.rows.push_back(std::move(row));
   lines_.push_back(line);
+  names_.push_back(name_);
 }
 
 void LabelBuilder::add_box(int64_t class_index, const Corners& box, double tolerance_x, double tolerance_y,
@@ -154,13 +155,13 @@ void LabelBuilder::drop_duplicates() {
   std::stable_sort(order.begin(), order.end(),
                    [&rows](size_t a, size_t b) { return key_of(rows[a]) < key_of(rows[b]); });
   struct Twin {
-    int64_t line, line_of_first;
+    size_t row, first;
   };
   std::vector<Twin> twins;
   std::vector<size_t> kept;
   for (const size_t i : order) {
     if (!kept.empty() && key_of(rows[kept.back()]) == key_of(rows[i])) {
-      twins.push_back({lines_[i], lines_[kept.back()]});
+      twins.push_back({i, kept.back()});
     } else {
       kept.push_back(i);
     }
@@ -170,9 +171,13 @@ void LabelBuilder::drop_duplicates() {
   unique.reserve(kept.size());
   for (const size_t i : kept) unique.push_back(std::move(rows[i]));
   rows = std::move(unique);
-  std::stable_sort(twins.begin(), twins.end(), [](const Twin& a, const Twin& b) { return a.line < b.line; });
+  std::stable_sort(twins.begin(), twins.end(),
+                   [this](const Twin& a, const Twin& b) { return lines_[a.row] < lines_[b.row]; });
   for (const Twin& twin : twins) {
-    fault(LabelFaultKind::Duplicate, twin.line, "the same object as in line " + std::to_string(twin.line_of_first));
+    set_name(names_[twin.row]);
+    const std::string& first = names_[twin.first];
+    fault(LabelFaultKind::Duplicate, lines_[twin.row],
+          "the same object as " + (first.empty() ? "in line " + std::to_string(lines_[twin.first]) : first));
   }
 }
 

@@ -16,6 +16,8 @@ class LabelBuilder {
   explicit LabelBuilder(int64_t most_listed_faults) : most_listed_(most_listed_faults) {}
 
   void fault(LabelFaultKind kind, int64_t line, std::string text);
+  // What the rows and faults that follow belong to, where a line number tells little ("annotation 17 of image 3").
+  void set_name(std::string name) { name_ = std::move(name); }
   // Drops boxes without width or height, with a note.
   void add(LabelRow row, int64_t line);
   // A box by its corners as shares of the picture, cut at the picture's edges. What hangs over by no more than the
@@ -32,7 +34,9 @@ class LabelBuilder {
 
   int64_t most_listed_;
   LabelFile file_;
-  std::vector<int64_t> lines_;  // of the rows
+  std::string name_;                // of what comes now
+  std::vector<int64_t> lines_;      // of the rows
+  std::vector<std::string> names_;  // of the rows
 };
 
 // The size by which pixels become shares, or 0 x 0. `given`: by the label file, `picture`: of the picture as it is

@@ -1,14 +1,18 @@
 #include <yolo9/data/mosaic.h>
 
-#include <opencv2/core.hpp>
 #include <yolo9/data/image.h>
+#include <opencv2/core.hpp>
 
 namespace yolo9 {
 namespace {
 
 TilePlacement place(int64_t x, int64_t y, PixelSize tile, int64_t image_size) {
   const int64_t side = 2 * image_size;
-  return {x, y, std::max<int64_t>(x, 0), std::max<int64_t>(y, 0), std::min(x + tile.width, side),
+  return {x,
+          y,
+          std::max<int64_t>(x, 0),
+          std::max<int64_t>(y, 0),
+          std::min(x + tile.width, side),
           std::min(y + tile.height, side)};
 }
 
@@ -43,15 +47,15 @@ std::vector<TilePlacement> place_mosaic9(int64_t image_size, MosaicCenter center
   const int64_t left = image_size, top = image_size;
   const int64_t right = left + tiles[0].width, bottom = top + tiles[0].height;
   const std::vector<TilePlacement> corners{
-      {.x = left, .y = top},                                                                    // centre
-      {.x = left, .y = top - tiles[1].height},                                                  // top
-      {.x = left + tiles[1].width, .y = top - tiles[2].height},                                 // top right
-      {.x = right, .y = top},                                                                   // right
-      {.x = right, .y = top + tiles[3].height},                                                 // bottom right
-      {.x = right - tiles[5].width, .y = bottom},                                               // bottom
-      {.x = right - tiles[5].width - tiles[6].width, .y = bottom},                              // bottom left
-      {.x = left - tiles[7].width, .y = bottom - tiles[7].height},                              // left
-      {.x = left - tiles[8].width, .y = bottom - tiles[7].height - tiles[8].height},            // top left
+      {.x = left, .y = top},                                                          // centre
+      {.x = left, .y = top - tiles[1].height},                                        // top
+      {.x = left + tiles[1].width, .y = top - tiles[2].height},                       // top right
+      {.x = right, .y = top},                                                         // right
+      {.x = right, .y = top + tiles[3].height},                                       // bottom right
+      {.x = right - tiles[5].width, .y = bottom},                                     // bottom
+      {.x = right - tiles[5].width - tiles[6].width, .y = bottom},                    // bottom left
+      {.x = left - tiles[7].width, .y = bottom - tiles[7].height},                    // left
+      {.x = left - tiles[8].width, .y = bottom - tiles[7].height - tiles[8].height},  // top left
   };
   std::vector<TilePlacement> placements;
   for (size_t i = 0; i < tiles.size(); ++i) {

@@ -9,11 +9,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
 #include <yolo9/core/error.h>
 #include <yolo9/data/image_header.h>
 #include <yolo9/data/stored_part.h>
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
 
 namespace yolo9 {
 namespace {
@@ -49,8 +49,8 @@ std::span<const uint8_t> read_file(const std::string& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0) {
     const bool missing = errno == ENOENT;
-    throw Error(ErrorKind::Data, missing ? "no such picture" : std::string("cannot open the picture: ") + strerror(errno),
-                path);
+    throw Error(ErrorKind::Data,
+                missing ? "no such picture" : std::string("cannot open the picture: ") + strerror(errno), path);
   }
   struct stat status {};
   const bool regular = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
@@ -82,7 +82,7 @@ PicturePart decode_whole(std::span<const uint8_t> bytes, const std::string& path
   }
   if (picture.empty()) throw undecodable(path);
   const auto width = static_cast<double>(picture.cols), height = static_cast<double>(picture.rows);
-  return {with_slack(picture), {width, 0, -0.5, 0, height, -0.5}};
+  return {with_slack(picture), {width, 0, -0.5, 0, height, -0.5}, picture.size()};
 }
 
 }  // namespace
@@ -109,17 +109,27 @@ cv::Mat with_slack(const cv::Mat& picture) {
 
 cv::Mat turned_upright(const PicturePart& part) {
   const AffineMap& m = part.to_pixels;
-  cv::Mat picture = part.pixels;
+  cv::Mat picture = part.pixels(cv::Rect(0, 0, part.shown.width, part.shown.height));
   if (m.xx == 0) picture = picture.t();
   const bool mirror_x = m.xx + m.yx < 0, mirror_y = m.xy + m.yy < 0;
   if (mirror_x || mirror_y) cv::flip(picture.clone(), picture, mirror_x && mirror_y ? -1 : mirror_x ? 1 : 0);
   return picture;
 }
 
+std::string decode_fault(const std::string& path) {
+  try {
+    read_picture_part(path, {0, 0, 1, 1, 1, 1});
+  } catch (const Error&) {
+    return "its header is that of a picture, but it cannot be decoded";
+  }
+  return "";
+}
+
 PicturePart decode_picture_part(std::span<const uint8_t> bytes, const std::string& path, const PartRequest& request) {
   const ImageHeader header = probe_image_bytes(bytes);
   const bool jpeg = header.format == ImageFormat::Jpeg, png = header.format == ImageFormat::Png;
-  if (!header.ok || (!jpeg && !png)) return decode_whole(bytes, path);
+  if ((jpeg || png) && !header.ok) throw undecodable(path);
+  if (!jpeg && !png) return decode_whole(bytes, path);
 
   const AffineMap turn = unturn(header.orientation);
   const bool swapped = header.orientation > 4;
@@ -140,12 +150,14 @@ PicturePart decode_picture_part(std::span<const uint8_t> bytes, const std::strin
   stored.y2 = to_pixel(std::max(a.y, b.y), height, margin + 1);
   if (stored.x2 <= stored.x1 || stored.y2 <= stored.y1) return decode_whole(bytes, path);
 
-  std::optional<StoredPart> part = jpeg ? decode_jpeg_part(bytes, stored) : decode_png_part(bytes, stored);
-  if (!part) return decode_whole(bytes, path);
-  const auto step = static_cast<double>(part->reduction);
-  const AffineMap to_stored{width / step,  0, -0.5 - static_cast<double>(part->left), 0, height / step,
-                            -0.5 - static_cast<double>(part->top)};
-  return {with_slack(part->pixels), after(to_stored, turn)};
+  StoredPart part;
+  const DecodeOutcome outcome = jpeg ? decode_jpeg_part(bytes, stored, part) : decode_png_part(bytes, stored, part);
+  if (outcome == DecodeOutcome::Damaged) throw undecodable(path);
+  if (outcome == DecodeOutcome::Unsupported) return decode_whole(bytes, path);
+  const auto step = static_cast<double>(part.reduction);
+  const AffineMap to_stored{
+      width / step, 0, -0.5 - static_cast<double>(part.left), 0, height / step, -0.5 - static_cast<double>(part.top)};
+  return {with_slack(part.pixels), after(to_stored, turn), part.pixels.size()};
 }
 
 PicturePart read_picture_part(const std::string& path, const PartRequest& request) {

@@ -25,8 +25,9 @@ struct PartRequest {
 };
 
 struct PicturePart {
-  cv::Mat pixels;     // 8-bit BGR, at least 2 x 2; readable 8 bytes beyond the last pixel
+  cv::Mat pixels;       // 8-bit BGR, at least 2 x 2; readable 8 bytes beyond the last pixel
   AffineMap to_pixels;  // shares of the picture -> pixel centres of `pixels`
+  cv::Size shown;       // of `pixels`, without what was added to make it 2 x 2
 };
 // A part that is the whole picture, turned as it is to be seen.
 cv::Mat turned_upright(const PicturePart& part);

@@ -1,5 +1,5 @@
-// Pictures that were decoded lately. Mosaics take their pictures from a stretch of the epoch's order (see epoch_order.h),
-// so that each is needed several times within a short time and is decoded once.
+// Pictures that were decoded lately. Mosaics take their pictures from a stretch of the epoch's order (see
+// epoch_order.h), so that each is needed several times within a short time and is decoded once.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class RecentPictures {
  public:
   explicit RecentPictures(int64_t budget_bytes) : budget_bytes_(budget_bytes) {}
 
-  // The picture, from here or from `make`, which is called at most once at a time for an index; what it throws comes out
-  // and nothing is kept. The longest unused are dropped beyond the budget, even while others still hold them.
+  // The picture, from here or from `make`, which is called at most once at a time for an index; what it throws comes
+  // out and nothing is kept. The longest unused are dropped beyond the budget, even while others still hold them.
   cv::Mat get(int64_t index, const std::function<cv::Mat()>& make);
 
   int64_t bytes() const;

@@ -8,7 +8,9 @@
 namespace yolo9 {
 
 RowReducer::RowReducer(int rows, int width, int factor)
-    : width_(width), factor_(factor), result_(new_picture((rows + factor - 1) / factor, (width + factor - 1) / factor)) {
+    : width_(width),
+      factor_(factor),
+      result_(new_picture((rows + factor - 1) / factor, (width + factor - 1) / factor)) {
   if (factor > 1) sums_.resize(3 * static_cast<size_t>(result_.cols));
 }
 

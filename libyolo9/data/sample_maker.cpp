@@ -2,8 +2,6 @@
 
 #include <optional>
 
-#include <opencv2/core.hpp>
-#include <opencv2/imgproc.hpp>
 #include <yolo9/core/error.h>
 #include <yolo9/core/log.h>
 #include <yolo9/data/finish.h>
@@ -15,6 +13,8 @@
 #include <yolo9/data/sample_plan.h>
 #include <yolo9/data/stage_clock.h>
 #include <yolo9/data/tile_warp.h>
+#include <opencv2/core.hpp>
+#include <opencv2/imgproc.hpp>
 
 namespace yolo9 {
 namespace {
@@ -44,8 +44,8 @@ torch::Tensor label_tensor(const Objects& objects, PixelSize size) {
 // canvas -> shares of a tile's picture.
 AffineMap to_shares(const PlannedTile& tile) {
   const auto width = static_cast<double>(tile.size.width), height = static_cast<double>(tile.size.height);
-  return {1 / width,  0, (0.5 - static_cast<double>(tile.placement.x)) / width, 0,
-          1 / height, (0.5 - static_cast<double>(tile.placement.y)) / height};
+  return {1 / width, 0,          (0.5 - static_cast<double>(tile.placement.x)) / width,
+          0,         1 / height, (0.5 - static_cast<double>(tile.placement.y)) / height};
 }
 
 AffineMap whole_picture(const cv::Mat& picture) {
@@ -97,8 +97,7 @@ Pasting plan_pasting(const ScenePlan& scene) {
     mirrored_matrix[3 * row] = -m[3 * row];
     mirrored_matrix[3 * row + 2] = m[3 * row + 2] + m[3 * row] * last;
   }
-  pasting.view.emplace(moved(mirrored_matrix, pasting.area.x, pasting.area.y), pasting.area.height,
-                       pasting.area.width);
+  pasting.view.emplace(moved(mirrored_matrix, pasting.area.x, pasting.area.y), pasting.area.height, pasting.area.width);
   return pasting;
 }
 
@@ -170,8 +169,8 @@ cv::Mat SampleMaker::render_on_canvas(const ScenePlan& scene, Failed& failed) co
     if (picture.empty()) picture = grey_picture(tile.size);
     if (picture.rows != tile.size.height || picture.cols != tile.size.width) {
       cv::Mat resized;
-      cv::resize(picture, resized, cv::Size(static_cast<int>(tile.size.width), static_cast<int>(tile.size.height)), 0, 0,
-                 cv::INTER_LINEAR);
+      cv::resize(picture, resized, cv::Size(static_cast<int>(tile.size.width), static_cast<int>(tile.size.height)), 0,
+                 0, cv::INTER_LINEAR);
       picture = resized;
     }
     tiles.push_back(picture);
@@ -179,8 +178,8 @@ cv::Mat SampleMaker::render_on_canvas(const ScenePlan& scene, Failed& failed) co
   }
   cv::Mat canvas = draw_tiles(scene.canvas, tiles, placements);
   paste_mirrored(canvas, scene.pasted);
-  return warp(canvas, scene.matrix, scene.divide, {(scene.output.height - scene.canvas.height) / 2,
-                                                   (scene.output.width - scene.canvas.width) / 2});
+  return warp(canvas, scene.matrix, scene.divide,
+              {(scene.output.height - scene.canvas.height) / 2, (scene.output.width - scene.canvas.width) / 2});
 }
 
 // A whole picture for mosaics, no finer than they show it: what load() gives, but that a JPEG is decoded at a reduced

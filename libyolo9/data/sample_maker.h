@@ -41,7 +41,8 @@ class SampleMaker {
   cv::Mat load(int64_t index, Failed& failed) const;
   void note_failure(int64_t index, const char* what, Failed& failed) const;
   cv::Mat loaded_part(int64_t index, const PartRequest& request) const;
-  bool read_tile(const PlannedTile& planned, const PartRequest& request, bool whole, WarpTile& tile, Failed& failed) const;
+  bool read_tile(const PlannedTile& planned, const PartRequest& request, bool whole, WarpTile& tile,
+                 Failed& failed) const;
   cv::Mat render(const SamplePlan& plan, Failed& failed) const;
   cv::Mat render_scene(const ScenePlan& scene, Failed& failed) const;
   cv::Mat render_on_canvas(const ScenePlan& scene, Failed& failed) const;

@@ -35,8 +35,8 @@ class Planner {
 void Planner::draw_view(ScenePlan& scene, Objects& objects) {
   const PerspectiveDraws draws = draw_perspective(options_.augmentation, random_);
   scene.divide = options_.augmentation.perspective != 0;
-  scene.matrix = perspective_matrix(draws, scene.canvas.height, scene.canvas.width, scene.output.height,
-                                    scene.output.width);
+  scene.matrix =
+      perspective_matrix(draws, scene.canvas.height, scene.canvas.width, scene.output.height, scene.output.width);
   objects = warp_objects(objects, scene.matrix, draws.scale, scene.divide, scene.output.height, scene.output.width);
 }
 
@@ -49,12 +49,8 @@ ScenePlan Planner::single(int64_t index, Objects& objects, LetterboxInfo& info) 
   const LetterboxGeometry g = letterbox_geometry(loaded.height, loaded.width, box);
   const double height = g.ratio_height * static_cast<double>(loaded.height);
   const double width = g.ratio_width * static_cast<double>(loaded.width);
-  info = {file.height,
-          file.width,
-          height / static_cast<double>(file.height),
-          width / static_cast<double>(file.width),
-          g.pad_width,
-          g.pad_height};
+  info = {file.height, file.width,  height / static_cast<double>(file.height), width / static_cast<double>(file.width),
+          g.pad_width, g.pad_height};
   ScenePlan scene;
   scene.canvas = scene.output = {g.height(), g.width()};
   scene.tiles.push_back({index,
@@ -86,9 +82,8 @@ ScenePlan Planner::mosaic(int64_t index, Objects& objects) {
     sizes.push_back(loaded_size(member));
     scene.tiles.push_back({member, sizes.back(), {}});
   }
-  const std::vector<TilePlacement> placements =
-      nine ? place_mosaic9(size, draw_mosaic9_center(size, random_), sizes)
-           : place_mosaic4(size, draw_mosaic4_center(size, random_), sizes);
+  const std::vector<TilePlacement> placements = nine ? place_mosaic9(size, draw_mosaic9_center(size, random_), sizes)
+                                                     : place_mosaic4(size, draw_mosaic4_center(size, random_), sizes);
   for (size_t i = 0; i < scene.tiles.size(); ++i) {
     PlannedTile& tile = scene.tiles[i];
     tile.placement = placements[i];

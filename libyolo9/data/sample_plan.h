@@ -26,10 +26,10 @@ struct PlannedTile {
 struct ScenePlan {
   bool mosaic = false;
   PixelSize canvas;
-  std::vector<PlannedTile> tiles;   // later ones cover earlier ones
-  std::vector<Polygon> pasted;      // outlines on the canvas whose mirrored copies are pasted
+  std::vector<PlannedTile> tiles;             // later ones cover earlier ones
+  std::vector<Polygon> pasted;                // outlines on the canvas whose mirrored copies are pasted
   Matrix3 matrix{1, 0, 0, 0, 1, 0, 0, 0, 1};  // canvas -> output
-  bool divide = false;              // whether the matrix has perspective
+  bool divide = false;                        // whether the matrix has perspective
   PixelSize output;
 };
 

@@ -72,12 +72,12 @@ YOLO9_AVX2 inline void prepare(const PixelSource& source, __m256i x, __m256i y, 
   const __m256i rounded_x = round_position(x, last_x), rounded_y = round_position(y, last_y);
   const __m256i column = _mm256_srli_epi32(rounded_x, kFractionBits), row = _mm256_srli_epi32(rounded_y, kFractionBits);
   const __m256i row_bytes = _mm256_set1_epi32(source.row_bytes);
-  const __m256i top = _mm256_add_epi32(_mm256_mullo_epi32(row, row_bytes),
-                                       _mm256_add_epi32(column, _mm256_add_epi32(column, column)));
+  const __m256i top =
+      _mm256_add_epi32(_mm256_mullo_epi32(row, row_bytes), _mm256_add_epi32(column, _mm256_add_epi32(column, column)));
   const __m256i has_below = _mm256_cmpgt_epi32(_mm256_set1_epi32(source.height - 1), row);
   const __m256i weight = weight_of(rounded_x);
-  const __m256i pair = _mm256_or_si256(_mm256_sub_epi32(_mm256_set1_epi32(kWeightOne), weight),
-                                       _mm256_slli_epi32(weight, 8));
+  const __m256i pair =
+      _mm256_or_si256(_mm256_sub_epi32(_mm256_set1_epi32(kWeightOne), weight), _mm256_slli_epi32(weight, 8));
   const __m256i down = _mm256_slli_epi32(weight_of(rounded_y), 15 - kWeightBits);
   _mm256_store_si256(reinterpret_cast<__m256i*>(eight.top), top);
   _mm256_store_si256(reinterpret_cast<__m256i*>(eight.to_bottom), _mm256_and_si256(has_below, row_bytes));
@@ -91,8 +91,8 @@ YOLO9_AVX2 inline __m128i across(const uint8_t* pixels, const Eight& eight, int 
   const __m128i pairs = _mm_setr_epi8(0, 3, 1, 4, 2, 5, -1, -1, 8, 11, 9, 12, 10, 13, -1, -1);
   const uint8_t* top = pixels + static_cast<uint32_t>(eight.top[k]);
   const __m128i upper = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(top));
-  const __m128i both = _mm_castps_si128(
-      _mm_loadh_pi(_mm_castsi128_ps(upper), reinterpret_cast<const __m64*>(top + eight.to_bottom[k])));
+  const __m128i both =
+      _mm_castps_si128(_mm_loadh_pi(_mm_castsi128_ps(upper), reinterpret_cast<const __m64*>(top + eight.to_bottom[k])));
   return _mm_maddubs_epi16(_mm_shuffle_epi8(both, pairs), _mm_set1_epi32(eight.across[k]));
 }
 

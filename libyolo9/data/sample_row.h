@@ -11,8 +11,8 @@ struct SampleLine {
   int32_t x = 0, y = 0, dx = 0, dy = 0;
 };
 
-// A picture of BGR bytes, readable 8 bytes beyond its last pixel; sides of 2 to kLongestSampledSide pixels, less than 2 GiB in
-// all.
+// A picture of BGR bytes, readable 8 bytes beyond its last pixel; sides of 2 to kLongestSampledSide pixels, less than 2
+// GiB in all.
 constexpr int32_t kLongestSampledSide = 30000;
 struct PixelSource {
   const uint8_t* pixels;

@@ -108,6 +108,10 @@ std::vector<std::string> find_images(const std::vector<std::string>& sources) {
     throw Error(ErrorKind::Data, "no pictures found", sources.empty() ? "" : sources.front(),
                 "a folder of pictures (jpg, png, bmp, tif, webp, ...) or a .txt list of them is expected");
   }
+  // Where labels are is known by a folder's name between two slashes, also when the path begins with it.
+  for (std::string& path : images) {
+    if (path.starts_with("images/") || path.starts_with("JPEGImages/")) path.insert(0, "./");
+  }
   std::sort(images.begin(), images.end());
   return images;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include <opencv2/core.hpp>
@@ -21,8 +20,12 @@ struct StoredPart {
   int64_t reduction = 1, left = 0, top = 0;
 };
 
-// Nothing if the file is of a kind that is left to OpenCV (CMYK), or is damaged.
-std::optional<StoredPart> decode_jpeg_part(std::span<const uint8_t> bytes, const StoredRequest& request);
-std::optional<StoredPart> decode_png_part(std::span<const uint8_t> bytes, const StoredRequest& request);
+enum class DecodeOutcome {
+  Done,
+  Damaged,      // or cut short: half a picture is none
+  Unsupported,  // a kind that is left to OpenCV: CMYK, PNG in passes
+};
+DecodeOutcome decode_jpeg_part(std::span<const uint8_t> bytes, const StoredRequest& request, StoredPart& part);
+DecodeOutcome decode_png_part(std::span<const uint8_t> bytes, const StoredRequest& request, StoredPart& part);
 
 }  // namespace yolo9

@@ -86,7 +86,8 @@ class Canvas {
     for (auto tile = tiles_.rbegin(); tile != tiles_.rend(); ++tile) {
       if (x < tile->x1 || x >= tile->x2 || y < tile->y1 || y >= tile->y2 || tile->pixels.empty()) continue;
       const Place p = map(tile->to_pixels, {static_cast<double>(x), static_cast<double>(y)});
-      const double px = std::clamp(p.x, 0.0, tile->pixels.cols - 1.0), py = std::clamp(p.y, 0.0, tile->pixels.rows - 1.0);
+      const double px = std::clamp(p.x, 0.0, tile->pixels.cols - 1.0),
+                   py = std::clamp(p.y, 0.0, tile->pixels.rows - 1.0);
       const int column = std::min(static_cast<int>(px), tile->pixels.cols - 2);
       const int row = std::min(static_cast<int>(py), tile->pixels.rows - 2);
       const double fx = px - column, fy = py - row;
@@ -114,8 +115,9 @@ void sample_span(const WarpTile& tile, const CanvasView::Row& row, CanvasView::S
     const Place first = map(tile.to_pixels, at(row, static_cast<double>(x))), then = map(tile.to_pixels, at(row, last));
     const double steps = last - static_cast<double>(x);
     const auto fixed = [](double value) { return static_cast<int32_t>(std::lround(value * kFixedOne)); };
-    sample_row(source, {fixed(first.x), fixed(first.y), fixed((then.x - first.x) / steps),
-                        fixed((then.y - first.y) / steps)}, count, out + 3 * x);
+    sample_row(source,
+               {fixed(first.x), fixed(first.y), fixed((then.x - first.x) / steps), fixed((then.y - first.y) / steps)},
+               count, out + 3 * x);
   }
 }
 
@@ -144,8 +146,8 @@ CanvasView::CanvasView(const Matrix3& matrix, int64_t height, int64_t width)
 
 CanvasView::Row CanvasView::row(int64_t y) const {
   const auto v = static_cast<double>(y);
-  return {inverse_[1] * v + inverse_[2], inverse_[0], inverse_[4] * v + inverse_[5],
-          inverse_[3],                   inverse_[7] * v + inverse_[8], inverse_[6]};
+  return {inverse_[1] * v + inverse_[2], inverse_[0], inverse_[4] * v + inverse_[5], inverse_[3],
+          inverse_[7] * v + inverse_[8], inverse_[6]};
 }
 
 CanvasView::Span CanvasView::inside(const Row& r, double x1, double y1, double x2, double y2) const {

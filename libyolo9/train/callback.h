@@ -25,8 +25,8 @@ struct RunStart {
 
 struct StepEvent {
   int64_t epoch = 0;
-  int64_t step = 0;       // optimizer steps so far in this run, from 1
-  int64_t iteration = 0;  // of the step's last draw, from 0
+  int64_t step = 0;          // optimizer steps so far in this run, from 1
+  int64_t iteration = 0;     // of the step's last draw, from 0
   int64_t accumulation = 1;  // micro-batches of the step
   int64_t height = 0, width = 0;
   const StepReport* report = nullptr;

@@ -17,27 +17,27 @@ int64_t picture_budget_bytes(int64_t free_bytes, int64_t memory_bytes, torch::De
   return std::max<int64_t>(0, memory_bytes > 0 ? free_bytes / 10 * 9 - memory_bytes : free_bytes / 2);
 }
 
-namespace {
-
-AugmentOptions augmentation(const RunOptions& options, const Hyp& hyp) {
+AugmentOptions augment_options(const Hyp& hyp, bool light) {
   AugmentOptions out;
   out.hsv_h = hyp.hsv_h;
   out.hsv_s = hyp.hsv_s;
   out.hsv_v = hyp.hsv_v;
-  out.degrees = options.light ? 0 : hyp.degrees;
-  out.translate = options.light ? 0 : hyp.translate;
+  out.degrees = light ? 0 : hyp.degrees;
+  out.translate = light ? 0 : hyp.translate;
   out.scale = hyp.scale;
   out.shear = hyp.shear;
   out.perspective = hyp.perspective;
   out.flipud = hyp.flipud;
   out.fliplr = hyp.fliplr;
-  out.mosaic = options.light ? 0 : hyp.mosaic;
-  out.mixup = options.light ? 0 : hyp.mixup;
-  out.copy_paste = options.light ? 0 : hyp.copy_paste;
+  out.mosaic = light ? 0 : hyp.mosaic;
+  out.mixup = light ? 0 : hyp.mixup;
+  out.copy_paste = light ? 0 : hyp.copy_paste;
   out.mosaic9 = hyp.mosaic9;
   out.filters = hyp.filters;
   return out;
 }
+
+namespace {
 
 // Threads far beyond the cores only cost memory and switches.
 int64_t chosen_workers(int64_t asked, torch::Device device) {
@@ -62,6 +62,17 @@ void keep_pictures(DatasetOptions& data, const RunOptions& options, torch::Devic
                                                 shared ? parse_bytes(options.memory, host_total_bytes()) : 0, device);
 }
 
+void limit_recent_pictures(DatasetOptions& data, const RunOptions& options, torch::Device device) {
+  constexpr int64_t kShareOfMemory = 8;
+  if (options.image_weights) {
+    data.recent_budget_bytes = 0;  // its order is another than the one that mosaics follow
+  } else if (device.is_cpu() && !options.memory.empty()) {
+    // They are part of what the process holds, which the governor keeps within the budget.
+    const int64_t memory_bytes = parse_bytes(options.memory, host_total_bytes());
+    data.recent_budget_bytes = std::clamp<int64_t>(memory_bytes / kShareOfMemory, 1, data.recent_budget_bytes);
+  }
+}
+
 void report_keeping(const Dataset& set, const std::string& name) {
   const std::string line = set.describe_keeping();
   if (!line.empty()) log_info("cache of the " + name + " set: " + line);
@@ -80,13 +91,13 @@ void set_up_data(RunParts& parts, const RunOptions& options, const Hyp& hyp, con
   DatasetOptions train;
   train.image_size = parts.image_size;
   train.augment = true;
-  train.augmentation = augmentation(options, hyp);
+  train.augmentation = augment_options(hyp, options.light);
   train.rect = options.rect;
   train.batch_size = options.batch;
   train.stride = kStride;
   train.single_class = options.single_class;
   train.seed = options.seed;
-  if (options.image_weights) train.recent_budget_bytes = 0;  // its order is another than the one that mosaics follow
+  limit_recent_pictures(train, options, parts.device);
   keep_pictures(train, options, parts.device);
   train.min_items = options.min_items;
   train.strict = options.strict;

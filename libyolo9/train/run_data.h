@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <torch/types.h>
+#include <yolo9/data/augment.h>
 #include <yolo9/data/scan.h>
 #include <yolo9/train/hyp.h>
 #include <yolo9/train/run_options.h>
@@ -11,6 +12,9 @@
 namespace yolo9 {
 
 struct RunParts;
+
+// `light`: without mosaic, mixup, copy-paste, rotation and translation.
+AugmentOptions augment_options(const Hyp& hyp, bool light = false);
 
 // Fills in what belongs to the data: sets, loaders, names, the picture size and the batch; the device must be there.
 // Throws Error.

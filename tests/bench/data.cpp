@@ -19,27 +19,6 @@ using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-AugmentOptions high_recipe() {
-  const Hyp hyp = load_hyp(resource_folders("hyp").at(0) + "/scratch-high.yaml");
-  AugmentOptions options;
-  options.hsv_h = hyp.hsv_h;
-  options.hsv_s = hyp.hsv_s;
-  options.hsv_v = hyp.hsv_v;
-  options.degrees = hyp.degrees;
-  options.translate = hyp.translate;
-  options.scale = hyp.scale;
-  options.shear = hyp.shear;
-  options.perspective = hyp.perspective;
-  options.flipud = hyp.flipud;
-  options.fliplr = hyp.fliplr;
-  options.mosaic = hyp.mosaic;
-  options.mixup = hyp.mixup;
-  options.copy_paste = hyp.copy_paste;
-  options.mosaic9 = hyp.mosaic9;
-  options.filters = hyp.filters;
-  return options;
-}
-
 struct Result {
   double samples_a_second = 0;
   StageSeconds stages{};
@@ -86,7 +65,7 @@ void run(const std::string& yaml, int64_t epochs) {
   const DataConfig config = load_data_config(yaml);
   DatasetOptions options;
   options.augment = true;
-  options.augmentation = high_recipe();
+  options.augmentation = augment_options(load_hyp(find_hyp("scratch-high")));
   std::printf("%s, %lld epochs at %lld px, one thread\n", yaml.c_str(), static_cast<long long>(epochs),
               static_cast<long long>(options.image_size));
   print("cold", measure(config, options, epochs, true));
@@ -113,6 +92,9 @@ int main(int argc, char** argv) {
       sets.emplace_back(argv[i]);
     }
   }
+  LogOptions log;
+  log.level = LogLevel::Warn;
+  configure_log(log);
   try {
     const std::filesystem::path made = std::filesystem::temp_directory_path() / "yolo9-bench-shapes";
     ShapesOptions shapes;

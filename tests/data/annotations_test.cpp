@@ -11,22 +11,14 @@
 #include "data_set_support.h"
 
 namespace fs = std::filesystem;
+using data_set::write;
+using data_set::write_picture;
 using yolo9::Annotations;
 using yolo9::LabelFormat;
 
 namespace {
 
 const std::vector<std::string> kNames{"cat", "dog"};
-
-void write(const std::string& path, const std::string& text) {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-void write_picture(const std::string& path) {
-  fs::create_directories(fs::path(path).parent_path());
-  yolo9::write_image(path, data_set::noise(50, 100, 1));
-}
 
 std::string voc(const std::string& name) {
   return "<annotation><object><name>" + name +

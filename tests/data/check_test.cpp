@@ -5,18 +5,10 @@
 #include "data_set_support.h"
 
 namespace fs = std::filesystem;
+using data_set::write;
+using data_set::write_picture;
 
 namespace {
-
-void write(const std::string& path, const std::string& text) {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-void write_picture(const std::string& path) {
-  fs::create_directories(fs::path(path).parent_path());
-  yolo9::write_image(path, data_set::noise(50, 100, 1));
-}
 
 // A set whose val split is one good picture.
 yolo9::DataReport check(const std::string& root, const std::string& train) {
@@ -95,7 +87,7 @@ TEST_CASE("check: VOC and COCO", "[data]") {
         "{\"image_id\":3,\"category_id\":1,\"bbox\":[1,1,9,9]},\n{\"image_id\":1,\"category_id\":1,\"bbox\":[1,1,9,9]}]"
         "}");
   report = check(root, "a.json");
-  CHECK(has(report, root + "/a.json:3: note: a crowd"));
+  CHECK(has(report, root + "/a.json:3: note: annotation without id of \"train/a.png\": a crowd"));
   CHECK(has(report, root + "/a.json:4: fault: an annotation of image 3"));
   CHECK(has(report, root + "/none.png: fault: there is no such file"));
   CHECK((report.splits[0].pictures == 2 && report.splits[0].objects == 1));

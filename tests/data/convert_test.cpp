@@ -8,18 +8,10 @@
 #include "data_set_support.h"
 
 namespace fs = std::filesystem;
+using data_set::write;
+using data_set::write_picture;
 
 namespace {
-
-void write(const std::string& path, const std::string& text) {
-  fs::create_directories(fs::path(path).parent_path());
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-void write_picture(const std::string& path) {
-  fs::create_directories(fs::path(path).parent_path());
-  yolo9::write_image(path, data_set::noise(50, 100, 1));
-}
 
 std::string object(const std::string& name, int xmin) {
   return "<object><name>" + name + "</name><bndbox><xmin>" + std::to_string(xmin) +

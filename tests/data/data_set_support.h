@@ -5,9 +5,9 @@
 #include <fstream>
 #include <string>
 
-#include <opencv2/core.hpp>
 #include <yolo9/core/random.h>
 #include <yolo9/data/image.h>
+#include <opencv2/core.hpp>
 
 #include "support/fixture.h"
 
@@ -21,6 +21,16 @@ inline cv::Mat noise(int height, int width, uint64_t seed) {
     for (int x = 0; x < 3 * width; ++x) image.ptr<uint8_t>(y)[x] = static_cast<uint8_t>(random.integer(256));
   }
   return image;
+}
+
+// Any file, and a small picture, with the folders that they need.
+inline void write(const std::string& path, const std::string& text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+inline void write_picture(const std::string& path) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  yolo9::write_image(path, noise(50, 100, 1));
 }
 
 inline void write_label(const std::string& path, const std::string& text) { std::ofstream(path) << text; }

@@ -330,3 +330,37 @@ TEST_CASE("sets that cannot be used are data errors", "[data]") {
   CHECK(message_of(root).empty());  // a background picture
   CHECK(message_of(root, small_options(true)).find("no picture has a label file") != std::string::npos);
 }
+
+TEST_CASE("dataset: pictures kept on disk are not used for others of the same size and time", "[data]") {
+  const std::string root = fixture::temporary_dir("kept_stale");
+  const std::string picture = root + "/images/a.bmp";
+  std::filesystem::create_directories(root + "/images");
+  data_set::write(root + "/labels/a.txt", "0 0.5 0.5 0.5 0.5\n");
+  yolo9::write_image(picture, data_set::noise(64, 64, 1));
+  const auto time = std::filesystem::last_write_time(picture);
+  yolo9::DatasetOptions options;
+  options.image_size = 64;
+  options.keep_pictures = yolo9::PictureKeeping::Disk;
+  options.keep_folder = root + "/kept";
+  const auto sample = [&] { return yolo9::Dataset({root + "/images"}, {"a"}, options).get(0).image; };
+  const torch::Tensor before = sample();
+  CHECK(torch::equal(before, sample()));
+  yolo9::write_image(picture, data_set::noise(64, 64, 2));
+  std::filesystem::last_write_time(picture, time);
+  const torch::Tensor after = sample();
+  CHECK_FALSE(torch::equal(before, after));
+  options.keep_pictures = yolo9::PictureKeeping::None;
+  CHECK(torch::equal(after, sample()));
+}
+
+TEST_CASE("dataset: a label that is a link to nowhere does not make its picture background", "[data]") {
+  const std::string root = data_set::make("dangling", 3);
+  std::filesystem::remove(root + "/labels/01.txt");
+  std::filesystem::create_symlink(root + "/nowhere.txt", root + "/labels/01.txt");
+  const yolo9::Dataset dataset({root + "/images"}, {"a", "b", "c"}, {});
+  CHECK(dataset.size() == 2);
+  CHECK(dataset.summary().unlabelled == 0);
+  yolo9::DatasetOptions strict;
+  strict.strict = true;
+  CHECK_THROWS_AS(yolo9::Dataset({root + "/images"}, {"a", "b", "c"}, strict), yolo9::Error);
+}

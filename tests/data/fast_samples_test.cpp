@@ -4,12 +4,12 @@
 #include <fstream>
 #include <random>
 
-#include <catch2/catch.hpp>
-#include <opencv2/imgcodecs.hpp>
 #include <yolo9/data/dataset.h>
 #include <yolo9/data/picture_reader.h>
 #include <yolo9/data/sample_row.h>
 #include <yolo9/data/tile_warp.h>
+#include <catch2/catch.hpp>
+#include <opencv2/imgcodecs.hpp>
 
 #include "support/fixture.h"
 
@@ -39,7 +39,8 @@ struct SmoothSet {
       : folder(fixture::temporary_dir(polygons ? "smooth_polygons" : "smooth_boxes")) {
     fs::create_directories(folder + "/images");
     fs::create_directories(folder + "/labels");
-    const std::vector<std::pair<int, int>> sizes{{480, 640}, {640, 480}, {200, 300}, {960, 1280}, {333, 500}, {640, 640}};
+    const std::vector<std::pair<int, int>> sizes{{480, 640},  {640, 480}, {200, 300},
+                                                 {960, 1280}, {333, 500}, {640, 640}};
     for (size_t i = 0; i < sizes.size(); ++i) {
       const std::string name = "p" + std::to_string(i);
       cv::imwrite(folder + "/images/" + name + extension,
@@ -144,4 +145,29 @@ TEST_CASE("copy-paste is left off, and says so, where no label is a polygon", "[
   const yolo9::Dataset with = polygons.open(options, false);
   CHECK(with.options().augmentation.copy_paste == 0.3);
   CHECK(with.summary().polygons == 12);
+}
+
+TEST_CASE("tiles that the crop does not show are not read", "[data]") {
+  const SmoothSet set(".png", false);
+  yolo9::DatasetOptions options;
+  options.image_size = 320;
+  options.augmentation.mixup = 0;
+  options.augmentation.scale = 0.9;
+  options.recent_budget_bytes = GENERATE(0, 1 << 28);
+  const yolo9::Dataset dataset = set.open(options, false);
+  fs::remove_all(set.folder + "/images");  // now every picture that is read is counted
+  int64_t samples = 0, all_shown = 0;
+  for (int64_t epoch = 0; epoch < 20; ++epoch) {
+    for (int64_t i = 0; i < dataset.size(); ++i, ++samples) {
+      const int64_t before = dataset.decode_failures();
+      const yolo9::Sample sample = dataset.get(i, epoch);
+      CHECK(sample.labels.size(0) == 0);
+      CHECK(sample.image.min().item<int>() >= 60);  // grey, or grey made darker
+      const int64_t read = dataset.decode_failures() - before;
+      CHECK((read >= 1 && read <= 4));
+      all_shown += read == 4 ? 1 : 0;
+    }
+  }
+  CHECK(all_shown < samples / 2);
+  CHECK(dataset.decode_failures() < 3 * samples);
 }

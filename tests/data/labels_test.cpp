@@ -161,9 +161,12 @@ TEST_CASE("label text that is no text", "[data]") {
   CHECK(yolo9::parse_labels(std::string("0 0.5 0.5 0.2 0.\0003\n", 20)).count(Kind::NotANumber) == 1);
   CHECK(yolo9::parse_labels("1e30 0.5 0.5 0.2 0.3\n").count(Kind::ClassIndex) == 1);
   CHECK(yolo9::parse_labels("0 1e999 0.5 0.2 0.3\n").count(Kind::NotANumber) == 1);
-  for (const std::string& text : {std::string("\xFF\xFE" "0\0 \0", 6), std::string("\xFE\xFF\0"
-                                                                                "0",
-                                                                                4)}) {
+  for (const std::string& text : {std::string("\xFF\xFE"
+                                              "0\0 \0",
+                                              6),
+                                  std::string("\xFE\xFF\0"
+                                              "0",
+                                              4)}) {
     const auto file = yolo9::parse_labels(text);
     CHECK(file.count(Kind::Unreadable) == 1);
     REQUIRE(file.first_error() != nullptr);

@@ -6,14 +6,14 @@
 #include <jpeglib.h>
 #include <png.h>
 
-#include <catch2/catch.hpp>
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
 #include <yolo9/core/error.h>
 #include <yolo9/core/random.h>
 #include <yolo9/data/dataset.h>
 #include <yolo9/data/image.h>
 #include <yolo9/data/picture_reader.h>
+#include <catch2/catch.hpp>
+#include <opencv2/imgcodecs.hpp>
+#include <opencv2/imgproc.hpp>
 
 #include "data/data_set_support.h"
 #include "data/image_bytes.h"
@@ -27,7 +27,8 @@ cv::Mat soft(int height, int width, uint64_t seed) {
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       for (int c = 0; c < 3; ++c) {
-        const double wave = std::sin(x / 21.0 + phase + c) + std::sin(y / 25.0 - phase + 2 * c) + std::sin((x + y) / 33.0);
+        const double wave =
+            std::sin(x / 21.0 + phase + c) + std::sin(y / 25.0 - phase + 2 * c) + std::sin((x + y) / 33.0);
         picture.at<cv::Vec3b>(y, x)[c] = static_cast<uint8_t>(std::lround(127 + 35 * wave));
       }
     }
@@ -54,9 +55,9 @@ double gap(const cv::Vec3d& a, const cv::Vec3d& b) {
 
 // Random parts of the file against all of it as read_image() gives it.
 void check_parts(const std::string& path, int trials) {
-  const cv::Mat whole_picture = yolo9::read_image(path);
+  const cv::Mat whole_picture = cv::imread(path, cv::IMREAD_COLOR);
   const auto width = static_cast<double>(whole_picture.cols), height = static_cast<double>(whole_picture.rows);
-  const yolo9::PicturePart whole{whole_picture, {width, 0, -0.5, 0, height, -0.5}};
+  const yolo9::PicturePart whole{whole_picture, {width, 0, -0.5, 0, height, -0.5}, whole_picture.size()};
   yolo9::Random random{8};
   for (int trial = 0; trial < trials; ++trial) {
     yolo9::PartRequest request;
@@ -159,7 +160,7 @@ TEST_CASE("picture_reader: the eight orientations", "[data]") {
   for (int orientation = 1; orientation <= 8; ++orientation) {
     const std::string path = folder + "/turned" + std::to_string(orientation) + ".jpg";
     image_bytes::write_all(path, image_bytes::with_exif(bytes, orientation, orientation % 2 == 0));
-    const cv::Mat whole = yolo9::read_image(path);
+    const cv::Mat whole = cv::imread(path, cv::IMREAD_COLOR);
     CHECK(whole.cols == (orientation > 4 ? 150 : 230));
     check_parts(path, 20);
     yolo9::PartRequest all;
@@ -186,7 +187,9 @@ TEST_CASE("picture_reader: parts of every kind of PNG, BMP, TIFF and WebP", "[da
   for (const char* name : {"colour.png", "grey.png", "alpha.png", "deep.png", "b.bmp", "t.tiff", "w.webp"}) {
     check_parts(folder + "/" + name, 40);
     const std::string path = folder + "/" + name;
-    CHECK(cv::norm(yolo9::read_picture_part(path, {}).pixels, yolo9::read_image(path), cv::NORM_INF) == 0);
+    CHECK(cv::norm(yolo9::read_picture_part(path, {}).pixels, cv::imread(path, cv::IMREAD_COLOR), cv::NORM_INF) == 0);
+    CHECK(cv::norm(yolo9::read_image(path), cv::imread(path, cv::IMREAD_COLOR), cv::NORM_INF) == 0);
+    CHECK(yolo9::decode_fault(path).empty());
   }
 }
 
@@ -223,6 +226,31 @@ TEST_CASE("picture_reader: files that cannot be read", "[data]") {
     CHECK(read + refused == static_cast<int64_t>((bytes.size() + 35) / 37));
     CHECK(refused > 0);
   }
+}
+
+TEST_CASE("picture_reader: data that is damaged behind a good header is told", "[data]") {
+  const std::string folder = fixture::temporary_dir("reader_damaged");
+  yolo9::write_image(folder + "/good.png", soft(60, 80, 7));
+  yolo9::write_image(folder + "/good.jpg", soft(60, 80, 7));
+  const auto damaged = [&](const std::string& name, size_t at, size_t count) {
+    std::string bytes = image_bytes::read_all(folder + "/good." + name);
+    if (count > 0) {
+      bytes.erase(at, count);
+    } else {
+      bytes[at] = static_cast<char>(bytes[at] ^ 0x5A);
+    }
+    image_bytes::write_all(folder + "/bad." + name, bytes);
+    return folder + "/bad." + name;
+  };
+  const size_t png_size = image_bytes::read_all(folder + "/good.png").size();
+  const size_t jpeg_size = image_bytes::read_all(folder + "/good.jpg").size();
+  CHECK_FALSE(yolo9::decode_fault(damaged("png", png_size / 2, 0)).empty());
+  CHECK_FALSE(yolo9::decode_fault(damaged("jpg", jpeg_size - 400, 398)).empty());  // its end marker is still there
+  CHECK_THROWS_AS(yolo9::read_image(folder + "/bad.jpg"), yolo9::Error);
+  CHECK_THROWS_AS(yolo9::read_image(folder + "/bad.png"), yolo9::Error);
+  // One pixel is one pixel, although there is memory for more behind it.
+  yolo9::write_image(folder + "/one.png", soft(1, 1, 1));
+  CHECK(yolo9::read_image(folder + "/one.png").size() == cv::Size(1, 1));
 }
 
 TEST_CASE("picture_reader: 20000 x 20000 pixels in bounded memory", "[data][slow]") {
@@ -270,7 +298,8 @@ TEST_CASE("picture_reader: 20000 x 20000 pixels in bounded memory", "[data][slow
     png_destroy_write_struct(&png, &info);
     std::fclose(file);
   }
-  for (const char* name : {"huge.jpg", "huge.png"}) data_set::write_label(folder + "/labels/" + std::string(name).substr(0, 4) + ".txt", "0 0.5 0.5 0.5 0.5\n");
+  for (const char* name : {"huge.jpg", "huge.png"})
+    data_set::write_label(folder + "/labels/" + std::string(name).substr(0, 4) + ".txt", "0 0.5 0.5 0.5 0.5\n");
   for (const bool augment : {true, false}) {
     yolo9::DatasetOptions options;
     options.augment = augment;

@@ -2,11 +2,11 @@
 #include <stdexcept>
 #include <thread>
 
-#include <catch2/catch.hpp>
-#include <opencv2/core.hpp>
 #include <yolo9/core/random.h>
 #include <yolo9/data/filters.h>
 #include <yolo9/data/recent_pictures.h>
+#include <catch2/catch.hpp>
+#include <opencv2/core.hpp>
 
 #include "data/data_set_support.h"
 

@@ -2,10 +2,10 @@
 #include <map>
 #include <set>
 
-#include <catch2/catch.hpp>
 #include <yolo9/data/epoch_order.h>
 #include <yolo9/data/item_table.h>
 #include <yolo9/data/sample_plan.h>
+#include <catch2/catch.hpp>
 
 namespace {
 
@@ -81,8 +81,8 @@ TEST_CASE("sample_plan: a box and the same box as a polygon go the same way", "[
   yolo9::Random random{12};
   yolo9::ItemTable boxes, polygons;
   for (int64_t i = 0; i < 60; ++i) {
-    yolo9::LabelRow row{0, 0.5f, 0.5f, static_cast<float>(random.uniform(0.2, 0.6)),
-                        static_cast<float>(random.uniform(0.2, 0.6)), {}};
+    yolo9::LabelRow row{
+        0, 0.5f, 0.5f, static_cast<float>(random.uniform(0.2, 0.6)), static_cast<float>(random.uniform(0.2, 0.6)), {}};
     yolo9::PictureItem item{"p", {300 + random.integer(200), 300 + random.integer(200)}, {row}};
     boxes.add(item);
     const float x1 = row.cx - row.w / 2, y1 = row.cy - row.h / 2, x2 = row.cx + row.w / 2, y2 = row.cy + row.h / 2;
@@ -109,7 +109,8 @@ TEST_CASE("sample_plan: a box and the same box as a polygon go the same way", "[
       if (p.x1 <= 0 || p.y1 <= 0 || p.x2 >= 256 || p.y2 >= 256) continue;  // clipped: polygons drop points instead
       ++compared;
       // Resampling to 1,000 points may cut a corner by the distance of two of them.
-      REQUIRE(std::max({std::abs(p.x1 - q.x1), std::abs(p.y1 - q.y1), std::abs(p.x2 - q.x2), std::abs(p.y2 - q.y2)}) < 1);
+      REQUIRE(std::max({std::abs(p.x1 - q.x1), std::abs(p.y1 - q.y1), std::abs(p.x2 - q.x2), std::abs(p.y2 - q.y2)}) <
+              1);
     }
   }
   CHECK(compared > 1000);

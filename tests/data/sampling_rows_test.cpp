@@ -2,8 +2,6 @@
 #include <algorithm>
 #include <vector>
 
-#include <catch2/catch.hpp>
-#include <opencv2/core.hpp>
 #include <yolo9/core/random.h>
 #include <yolo9/data/augment.h>
 #include <yolo9/data/colour_row.h>
@@ -11,6 +9,8 @@
 #include <yolo9/data/image.h>
 #include <yolo9/data/picture_reader.h>
 #include <yolo9/data/sample_row.h>
+#include <catch2/catch.hpp>
+#include <opencv2/core.hpp>
 
 #include "data/data_set_support.h"
 
@@ -22,7 +22,9 @@ TEST_CASE("sample_row: the same bits with and without vector instructions", "[da
     const cv::Mat noise = data_set::noise(height, width, static_cast<uint64_t>(trial));
     const cv::Mat picture = yolo9::with_slack(noise);
     const yolo9::PixelSource source{picture.data, static_cast<int32_t>(picture.step), width, height};
-    const auto fixed = [&random](double low, double high) { return static_cast<int32_t>(random.uniform(low, high) * 65536); };
+    const auto fixed = [&random](double low, double high) {
+      return static_cast<int32_t>(random.uniform(low, high) * 65536);
+    };
     const yolo9::SampleLine line{fixed(-5, width + 5), fixed(-5, height + 5), fixed(-3, 3), fixed(-3, 3)};
     const int64_t count = 1 + random.integer(40);
     std::vector<uint8_t> plain(3 * static_cast<size_t>(count) + 8, 9), vector = plain;  // 8 that must stay
@@ -65,7 +67,7 @@ TEST_CASE("colour_row: the same bits both ways, and OpenCV's colours within a le
   for (int trial = 0; trial < 60; ++trial) {
     const int width = 1 + static_cast<int>(random.integer(70)), height = 40;
     cv::Mat picture = data_set::noise(height, width, static_cast<uint64_t>(100 + trial));
-    if (trial % 3 == 0) picture /= 8;                          // dark
+    if (trial % 3 == 0) picture /= 8;                                  // dark
     if (trial % 3 == 1) picture = picture / 8 + cv::Scalar::all(220);  // bright, hardly any colour
     const double hue = random.uniform(0.9, 1.1), saturation = random.uniform(0, 2), value = random.uniform(0.3, 1.8);
     const yolo9::ColourTables tables(hue, saturation, value);

@@ -4,6 +4,7 @@
 #include <yolo9/data/data_config.h>
 #include <catch2/catch.hpp>
 
+#include "data_set_support.h"
 #include "support/fixture.h"
 
 namespace fs = std::filesystem;
@@ -132,4 +133,15 @@ TEST_CASE("data.yaml: every mistake names file and line", "[data]") {
   CHECK(contains(message("- 1\n"), "data.yaml:1"));
   CHECK(contains(message("train: [\n"), "data.yaml"));
   CHECK(contains(message_of([&] { yolo9::load_data_config(root + "/absent.yaml"); }), "absent.yaml"));
+}
+
+TEST_CASE("labels are found from inside the data set's folder", "[data]") {
+  const std::string root = data_set::make("inside", 2);
+  const auto before = std::filesystem::current_path();
+  std::filesystem::current_path(root);
+  const auto images = yolo9::find_images({"images"});
+  const bool found = std::filesystem::exists(yolo9::label_path(images.at(0)));
+  std::filesystem::current_path(before);
+  CHECK(images.at(0) == "./images/00.png");
+  CHECK(found);
 }
