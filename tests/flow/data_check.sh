@@ -34,7 +34,8 @@ digest coco > coco.before
 status=0
 yolo9-data check coco/data.yaml > check.log || status=$?
 [ $status = 3 ] || { cat check.log; fail "check gives $status for a set with a fault"; }
-for line in ':2: note: a crowd' ':3: fault: category 5' ':4: note: the box leaves'; do
+for line in ':2: note: annotation 90 of .*: a crowd' ':3: fault: annotation 91 of .*: category 5' \
+  ':4: note: annotation 92 of .*: the box leaves'; do
   grep -q "instances_train2017.json$line" check.log || { cat check.log; fail "check does not list $line"; }
 done
 grep -q '^fault unknown_category: 1$' check.log || fail "check does not count by kind"
