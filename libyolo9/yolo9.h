@@ -3,6 +3,7 @@
 
 #include <yolo9/core/boxes.h>
 #include <yolo9/core/communicator.h>
+#include <yolo9/core/control_group.h>
 #include <yolo9/core/cpu.h>
 #include <yolo9/core/digest.h>
 #include <yolo9/core/error.h>

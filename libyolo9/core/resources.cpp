@@ -1,5 +1,6 @@
 #include <yolo9/core/resources.h>
 
+#include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
@@ -20,6 +21,15 @@ std::vector<std::string> resource_folders(const std::string& kind) {
   for (const auto& folder : candidates)
     if (fs::is_directory(folder, ignored)) folders.push_back(folder.string());
   return folders;
+}
+
+std::string cache_folder(const std::string& kind) {
+  if (const char* own = std::getenv("YOLO9_CACHE_DIR")) return own[0] != '\0' ? std::string(own) + "/" + kind : "";
+  const char* shared = std::getenv("XDG_CACHE_HOME");
+  // Relative paths are to be ignored, by the definition of that variable.
+  if (shared && shared[0] == '/') return std::string(shared) + "/yolo9/" + kind;
+  const char* home = std::getenv("HOME");
+  return home && home[0] == '/' ? std::string(home) + "/.cache/yolo9/" + kind : "";
 }
 
 }  // namespace yolo9

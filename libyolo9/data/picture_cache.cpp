@@ -8,6 +8,7 @@
 #include <sys/mman.h>
 
 #include <yolo9/core/error.h>
+#include <yolo9/core/resources.h>
 #include <yolo9/data/picture_places.h>
 #include <opencv2/core.hpp>
 
@@ -76,14 +77,9 @@ std::unique_ptr<PictureCache> make_memory_cache(const std::vector<PixelSize>& si
 }
 
 std::string picture_cache_folder() {
-  const auto value = [](const char* name) {
-    const char* text = std::getenv(name);
-    return std::string(text ? text : "");
-  };
-  if (!value("YOLO9_CACHE_DIR").empty()) return value("YOLO9_CACHE_DIR") + "/pictures";
-  if (!value("XDG_CACHE_HOME").empty()) return value("XDG_CACHE_HOME") + "/yolo9/pictures";
-  if (!value("HOME").empty()) return value("HOME") + "/.cache/yolo9/pictures";
-  throw Error(ErrorKind::Usage, "there is no folder for --cache disk", "", "set YOLO9_CACHE_DIR");
+  std::string folder = cache_folder("pictures");
+  if (folder.empty()) throw Error(ErrorKind::Usage, "there is no folder for --cache disk", "", "set YOLO9_CACHE_DIR");
+  return folder;
 }
 
 }  // namespace yolo9

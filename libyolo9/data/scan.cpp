@@ -228,15 +228,4 @@ ScanReport for_each_scanned(const Annotations& annotations, const std::function<
   return report;
 }
 
-ScannedImage scan_image(const std::string& path, int64_t class_count) {
-  return scan_image(Annotations({path}, std::vector<std::string>(static_cast<size_t>(class_count))), 0);
-}
-
-std::vector<ScannedImage> scan_images(const std::vector<std::string>& paths, int64_t class_count) {
-  std::vector<ScannedImage> images;
-  for_each_scanned(Annotations(paths, std::vector<std::string>(static_cast<size_t>(class_count))),
-                   [&images](int64_t, ScannedImage&& image) { images.push_back(std::move(image)); });
-  return images;
-}
-
 }  // namespace yolo9

@@ -52,8 +52,4 @@ struct ScanCachePlace {
 ScanReport for_each_scanned(const Annotations& annotations, const std::function<void(int64_t, ScannedImage&&)>& consume,
                             const ScanProgress& progress = {}, const ScanCachePlace& cache = {});
 
-// By path, for YOLO labels and classes known by number only.
-ScannedImage scan_image(const std::string& path, int64_t class_count);
-std::vector<ScannedImage> scan_images(const std::vector<std::string>& paths, int64_t class_count);
-
 }  // namespace yolo9

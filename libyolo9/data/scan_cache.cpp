@@ -13,6 +13,7 @@
 
 #include <yolo9/core/digest.h>
 #include <yolo9/core/log.h>
+#include <yolo9/core/resources.h>
 
 namespace yolo9 {
 namespace {
@@ -201,14 +202,7 @@ bool ScanCacheWriter::finish() {
   return true;
 }
 
-std::string scan_cache_folder() {
-  if (const char* own = std::getenv("YOLO9_CACHE_DIR")) return own[0] != '\0' ? std::string(own) + "/scans" : "";
-  const char* shared = std::getenv("XDG_CACHE_HOME");
-  // Relative paths are to be ignored, by the definition of that variable.
-  if (shared && shared[0] == '/') return std::string(shared) + "/yolo9/scans";
-  const char* home = std::getenv("HOME");
-  return home && home[0] == '/' ? std::string(home) + "/.cache/yolo9/scans" : "";
-}
+std::string scan_cache_folder() { return cache_folder("scans"); }
 
 ScanCachePlace scan_cache_place(const std::string& folder, const std::vector<std::string>& sources,
                                 const std::vector<std::string>& names) {

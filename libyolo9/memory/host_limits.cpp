@@ -10,6 +10,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <yolo9/core/control_group.h>
+
 namespace yolo9 {
 
 namespace {
@@ -43,35 +45,21 @@ int64_t find_kernel_number(const std::string& text, const std::string& name, int
 }
 
 HostLimits::HostLimits(std::string root) : meminfo_file_(root + "/proc/meminfo") {
-  std::string group_v2, group_v1;
   std::istringstream lines(read_kernel_file(root + "/proc/self/cgroup"));
-  for (std::string line; std::getline(lines, line);) {
-    // "<hierarchy>:<controllers>:<path>"; version 2 is hierarchy 0 without controllers.
-    const size_t first = line.find(':');
-    const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    if (line.rfind("0::", 0) == 0) group_v2 = line.substr(second + 1);
-    if (controllers.find(",memory,") != std::string::npos) group_v1 = line.substr(second + 1);
-  }
-  add_levels(root + "/sys/fs/cgroup", group_v2, {"memory.max", "memory.current", "memory.stat", "inactive_file "});
-  add_levels(root + "/sys/fs/cgroup/memory", group_v1,
+  const ControlGroups groups = find_control_groups(lines, "memory");
+  add_levels(root + "/sys/fs/cgroup", groups.version2,
+             {"memory.max", "memory.current", "memory.stat", "inactive_file "});
+  add_levels(root + "/sys/fs/cgroup/memory", groups.version1,
              {"memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file "});
 }
 
-void HostLimits::add_levels(const std::string& mount, std::string group, const Level& names) {
-  // Inside a container the path may be the host's, of which only the group's own folder is mounted, as the
-  // root: levels that are not there are left out, and the root is always looked at.
-  if (group.find("..") != std::string::npos) group.clear();
-  while (true) {
-    while (!group.empty() && group.back() == '/') group.pop_back();
-    const std::string folder = mount + group + "/";
-    if (::access((folder + names.limit_file).c_str(), R_OK) == 0) {
-      levels_.push_back(
-          {folder + names.limit_file, folder + names.usage_file, folder + names.stat_file, names.reclaimable});
-    }
-    if (group.empty()) return;
-    group.erase(group.rfind('/') == std::string::npos ? 0 : group.rfind('/'));
+// Levels that are not there are left out; the root is always looked at.
+void HostLimits::add_levels(const std::string& mount, const std::string& group, const Level& names) {
+  for (const std::string& level : control_group_folders(mount, group)) {
+    const std::string folder = level + "/";
+    if (::access((folder + names.limit_file).c_str(), R_OK) != 0) continue;
+    levels_.push_back(
+        {folder + names.limit_file, folder + names.usage_file, folder + names.stat_file, names.reclaimable});
   }
 }
 

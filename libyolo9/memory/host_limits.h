@@ -26,7 +26,7 @@ class HostLimits {
     std::string limit_file, usage_file, stat_file;
     const char* reclaimable;  // name of the line in stat_file, with a space after it
   };
-  void add_levels(const std::string& mount, std::string group, const Level& names);
+  void add_levels(const std::string& mount, const std::string& group, const Level& names);
 
   std::string meminfo_file_;
   std::vector<Level> levels_;

@@ -67,7 +67,8 @@ TEST_CASE("label files agree with the fixture", "[data][golden]") {
     const std::string text = scene["text"].is_null() ? "" : scene["text"].get<std::string>();
     if (!scene["text"].is_null()) std::ofstream(folder + "/labels/" + name + ".txt") << text;
 
-    const auto scanned = yolo9::scan_image(folder + "/images/" + name + ".png", 80);
+    const auto scanned =
+        yolo9::scan_image(yolo9::Annotations({folder + "/images/" + name + ".png"}, std::vector<std::string>(80)), 0);
     const bool accepted = scanned.fault.empty() && scanned.labels.first_error() == nullptr;
     CHECK(accepted == scene["accepted"].get<bool>());
     // Missing, found, empty, corrupt; the original stops at a picture that is too small before it looks for labels.
